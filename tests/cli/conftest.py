@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import csv
+import io
+import json
 import signal
 import sys
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,6 +21,14 @@ class Outcome(NamedTuple):
     code: int
     out: str
     err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def rows(self) -> list[dict[str, str]]:
+        return list(csv.DictReader(io.StringIO(self.out)))
 
 
 Cli = Callable[..., Outcome]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +28,9 @@ def net(tmp_path: Path) -> str:
 
 def test_the_batch_of_the_file_is_that_of_the_estimate(cli: Any, net: str, tmp_path: Path) -> None:
     (tmp_path / "free.jsonl").write_text(text('"N"'))
-    free = json.loads(cli("estimate", "--net", str(tmp_path / "free.jsonl"), "--hw", "gtx_1080", "--batch", "16", "--json").out)
+    free = cli("estimate", "--net", str(tmp_path / "free.jsonl"), "--hw", "gtx_1080", "--batch", "16", "--json").json
     for given in ((), ("--batch", "16")):
-        found = json.loads(cli("estimate", "--net", net, "--hw", "gtx_1080", *given, "--json").out)
+        found = cli("estimate", "--net", net, "--hw", "gtx_1080", *given, "--json").json
         assert (found["batch"], found["latency_s"]) == (16, free["latency_s"])
         assert found["throughput_per_s"] == free["throughput_per_s"]
         assert any("as the shapes of the network's file fix it" in said for said in found["assumptions"]) == (not given)
@@ -55,14 +53,14 @@ def test_another_batch_is_refused_with_the_way_out(cli: Any, net: str, words: tu
 
 
 def test_a_sweep_over_batches_says_which_it_cannot(cli: Any, net: str) -> None:
-    rows = list(csv.DictReader(cli("sweep", "--net", net, "--hw", "gtx_1080", "--vary", "batch=1,16,64").out.splitlines()))
+    rows = cli("sweep", "--net", net, "--hw", "gtx_1080", "--vary", "batch=1,16,64").rows
     assert [(row["batch"], bool(row["latency_s"]), "of batch 16" in row["problem"]) for row in rows] == [
         ("1", False, True), ("16", True, False), ("64", False, True)]  # fmt: skip
 
 
 def test_measured_rows_of_another_batch_are_left_out(cli: Any, net: str, write: Any) -> None:
     path = write(*(f"me,{net},gtx_1080,torch7-cudnn5.1,inference,{batch},fp32,,1,,latency_s,0.01,test" for batch in (1, 16)))
-    found = json.loads(cli("validate", "--measurements", path, "--json").out)
+    found = cli("validate", "--measurements", path, "--json").json
     assert [row["batch"] for row in found["rows"]] == [16]
     assert "is of batch 16, the row of batch 1" in found["skipped"][0]["reason"]
 

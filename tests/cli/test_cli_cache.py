@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ LAYER = ("cache", "--net", "alexnet", "--layer", "conv5")
 def test_json_is_one_object_whose_counts_add_up(cli: Any) -> None:
     result = cli(*TRACE, "--json")
     assert (result.code, result.err, result.out) == (0, "", cli(*TRACE, "--json", "--plain").out)
-    answer = json.loads(result.out)
+    answer = result.json
     assert answer["schema"] == "archsim-cache/1"
     for level in answer["levels"]:
         count = level["count"]
@@ -32,17 +31,17 @@ def test_json_is_one_object_whose_counts_add_up(cli: Any) -> None:
 
 
 def test_instructions_are_a_second_core(cli: Any) -> None:
-    alone, both = (json.loads(cli(*TRACE, "--json", *more).out) for more in ((), ("--instructions",)))
+    alone, both = (cli(*TRACE, "--json", *more).json for more in ((), ("--instructions",)))
     assert both["cores"] == 2
     assert both["accesses"] > alone["accesses"]
 
 
 def test_a_layer_on_a_gpu_and_on_a_cpu(cli: Any) -> None:
-    gpu = json.loads(cli(*LAYER, "--hw", "gtx_1080", "--json").out)
+    gpu = cli(*LAYER, "--hw", "gtx_1080", "--json").json
     assert [level["name"] for level in gpu["levels"]] == ["L1", "L2"]
     assert gpu["cores"] == 20
     assert gpu["dram_bytes"] > 1e6
-    cpu = json.loads(cli(*LAYER, "--hw", "i7_6700k", "--json", "--no-curve").out)
+    cpu = cli(*LAYER, "--hw", "i7_6700k", "--json", "--no-curve").json
     assert [level["name"] for level in cpu["levels"]] == ["L1", "L2", "L3"]
     assert cpu["curve"] == []
     assert cpu["levels"][0]["cold"] is None
@@ -62,7 +61,7 @@ def test_sets_and_ways_over_time(cli: Any, tmp_path: Path) -> None:
     trace = tmp_path / "walk.din"
     trace.write_text("".join(f"0 {4096 * (i % 16):x}\n" for i in range(32)))
     words = ("cache", "--hw", "i7_6700k", "--trace", str(trace), "--sets", "--no-curve")
-    found = json.loads(cli(*words, "--json").out)["stays"]
+    found = cli(*words, "--json").json["stays"]
     assert {(stay["set"], stay["until"] - stay["since"]) for stay in found if stay["since"] < 24} == {(0, 8)}
     assert [stay["address"] // 4096 for stay in found if stay["way"] == 3] == [3, 11, 3, 11]
     assert len(found) == 32  # all miss
@@ -71,7 +70,7 @@ def test_sets_and_ways_over_time(cli: Any, tmp_path: Path) -> None:
 
 
 def test_the_three_times_are_of_a_program(cli: Any) -> None:
-    timing = json.loads(cli(*TRACE, "--time", "--no-curve", "--json").out)["timing"]
+    timing = cli(*TRACE, "--time", "--no-curve", "--json").json["timing"]
     assert timing["lower_s"] <= timing["time_s"] <= timing["upper_s"]
     assert "accesses overlap within 224 instructions" in cli(*TRACE, "--time", "--no-curve").out
     found = cli(*LAYER, "--hw", "i7_6700k", "--time")

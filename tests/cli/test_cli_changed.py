@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -47,7 +46,7 @@ def test_text_names_the_changes(cli: Any, name: str) -> None:
 
 @pytest.mark.parametrize("name", [name for name in COMMANDS if name != "explain"])
 def test_json_has_the_id_the_name_and_the_changes(cli: Any, name: str) -> None:
-    found = json.loads(cli(name, *SET, *COMMANDS[name], "--json").out)
+    found = cli(name, *SET, *COMMANDS[name], "--json").json
     found = found[0] if name == "compare" else found["after"] if name == "whatif" else found
     assert (found["hardware"], found["hardware_name"], found["changes"]) == ("gtx_1080", NAME, {"sm.count": "80"})
 
@@ -70,7 +69,7 @@ def test_pages_have_the_name(cli: Any, name: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("words", [("serve", "--rate", "100/s", "--requests", "500"), ("train", "--devices", "1")])
 def test_simulations_have_the_name(cli: Any, words: tuple[str, ...]) -> None:
     assert NAME in cli("simulate", words[0], *SET, *words[1:]).out
-    assert json.loads(cli("simulate", words[0], *SET, *words[1:], "--json").out)["hardware_name"] == NAME
+    assert cli("simulate", words[0], *SET, *words[1:], "--json").json["hardware_name"] == NAME
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -83,7 +82,7 @@ def test_a_child_is_told_from_its_parent(cli: Any, name: str, child: str) -> Non
 
 def test_a_comparison_tells_apart_what_bears_one_id(cli: Any, child: str) -> None:
     Path(child).write_text(CHILD.replace('id = "my_card"', 'id = "gtx_1080"'), "utf-8")
-    rows = json.loads(cli("compare", "--net", "alexnet", "--hw", f"gtx_1080,{child}", "--json").out)
+    rows = cli("compare", "--net", "alexnet", "--hw", f"gtx_1080,{child}", "--json").json
     assert {row["hardware_name"]: row["price_usd"] for row in rows} == {"gtx_1080": 599.0, NAME: None}
 
 
@@ -102,7 +101,7 @@ def test_a_die_that_no_mask_can_make_is_marked(cli: Any, child: str) -> None:
 
 
 def test_a_sweep_has_the_area_and_whether_masks_can_make_it(cli: Any) -> None:
-    rows = list(csv.DictReader(io.StringIO(cli("sweep", *SET[:4], "--vary", "sm.count=20,80").out)))
+    rows = cli("sweep", *SET[:4], "--vary", "sm.count=20,80").rows
     assert [(round(float(row["area_mm2"])), row["one_die"]) for row in rows] == [(314, "1"), (1001, "0")]
-    rows = list(csv.DictReader(io.StringIO(cli("sweep", "--net", "alexnet", "--hw", "i7_6700k", "--vary", "core.count=2,4").out)))
+    rows = cli("sweep", "--net", "alexnet", "--hw", "i7_6700k", "--vary", "core.count=2,4").rows
     assert {(row["area_mm2"], row["one_die"]) for row in rows} == {("", "")}

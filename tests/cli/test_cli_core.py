@@ -1,8 +1,6 @@
 """`archsim simulate core`: kernels in words, loops of a file, and what is refused."""
 
-import csv
 import json
-from io import StringIO
 from pathlib import Path
 from typing import Any
 
@@ -27,35 +25,35 @@ def test_it_says_what_binds(cli: Cli) -> None:
 
 
 def test_json_and_csv_have_the_same(cli: Cli) -> None:
-    found = json.loads(core(cli, "--json").out)
+    found = core(cli, "--json").json
     one = found["loops"][0]
     assert found["schema"] == "archsim-core/1"
     assert one["cycles"] == pytest.approx(6.0, rel=0.01)
     assert one["bounds"]["chain"] == 4.0
     assert one["flop_per_clock"] == pytest.approx(one["flop"] / one["cycles"])
     assert [each["renamed"] <= each["started"] <= each["ended"] <= each["retired"] for each in one["trace"]].count(False) == 0
-    row = next(csv.DictReader(StringIO(core(cli, "--csv").out)))
+    row = core(cli, "--csv").rows[0]
     assert float(row["cycles"]) == pytest.approx(one["cycles"])
     assert row["hardware"] == "i7_6700k"
 
 
 def test_a_changed_port_changes_the_answer(cli: Cli) -> None:
-    usual, three, one = (json.loads(core(cli, "--json", *more).out)["loops"][0]["cycles"] for more in (
+    usual, three, one = (core(cli, "--json", *more).json["loops"][0]["cycles"] for more in (
         (), ("--set", "port.fma=P0 P1 P5"), ("--set", "port.fma=P0")))  # fmt: skip
     assert three < usual < one
-    share = json.loads(core(cli, "--json", "--set", "port.fma=P0 P1 P5").out)["loops"][0]["peak_share"]
+    share = core(cli, "--json", "--set", "port.fma=P0 P1 P5").json["loops"][0]["peak_share"]
     assert share < 0.8  # of three ports
     assert one == pytest.approx(12.0, rel=0.01)
 
 
 def test_the_clock_moves_times_and_memory_but_not_cycles_of_the_l1(cli: Cli) -> None:
-    slow, fast = (json.loads(core(cli, "--json", "--clock", clock, kernel="relu").out)["loops"][0]["cycles"]
+    slow, fast = (core(cli, "--json", "--clock", clock, kernel="relu").json["loops"][0]["cycles"]
                   for clock in ("1GHz", "4GHz"))  # fmt: skip
     assert slow == fast
 
 
 def test_some_trips_may_be_asked_for(cli: Cli) -> None:
-    found = json.loads(core(cli, "--json", "--trips", "2").out)
+    found = core(cli, "--json", "--trips", "2").json
     assert len({one["iteration"] for one in found["loops"][0]["trace"]}) == 2
 
 
@@ -83,7 +81,7 @@ def test_one_loop_of_a_file_is_told_beside_its_measurement(cli: Cli, loops: str)
 
 def test_what_a_core_cannot_run_is_counted(cli: Cli, loops: str) -> None:
     words = ("simulate", "core", "--hw", "xeon_e5_2670", "--loop", loops, "--plain")
-    found = json.loads(cli(*words, "--json").out)
+    found = cli(*words, "--json").json
     assert [one["name"] for one in found["skipped"]] == ["chain", "again"]
     assert "no port takes operations of kind fma" in found["skipped"][0]["reason"]
     assert "2 left out, the first chain: " in cli(*words).out
@@ -114,12 +112,12 @@ def test_a_file_that_is_no_json_is_one_error(cli: Cli, tmp_path: Path) -> None:
 @each(("kernel", "cycles"), [("scalar im2col", 2.25), ("scalar im2col trips=9", 2.25), ("scalar max pool window=1", 25.0),
                              ("moments", 4.0), ("scalar divide", 4.8)])  # fmt: skip
 def test_loops_over_single_values_and_their_vectorised_kin_have_names(cli: Cli, kernel: str, cycles: float) -> None:
-    found = json.loads(core(cli, "--json", kernel=kernel).out)["loops"][0]["cycles"]
+    found = core(cli, "--json", kernel=kernel).json["loops"][0]["cycles"]
     assert found == pytest.approx(cycles, rel=0.05)
 
 
 def test_a_later_exit_takes_longer(cli: Cli) -> None:
-    short, long = (json.loads(core(cli, "--json", kernel=f"scalar im2col trips={trips}").out)["loops"][0]["cycles"]
+    short, long = (core(cli, "--json", kernel=f"scalar im2col trips={trips}").json["loops"][0]["cycles"]
                    for trips in (30, 100))  # fmt: skip
     assert long > 1.02 * short
     assert "no word 'trip'" in core(cli, kernel="scalar im2col trip=3").err

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -32,7 +31,7 @@ def test_the_verdict_comes_before_the_kernels_and_the_equations_on_request(cli: 
 def test_a_wait_for_the_host_is_a_row_and_a_sentence(cli: Any) -> None:
     text = cli("explain", *CELL, "--layer", "conv2").out
     assert "waiting for the host" in text
-    found = json.loads(cli("explain", *CELL, "--layer", "conv2", "--json").out)
+    found = cli("explain", *CELL, "--layer", "conv2", "--json").json
     share = 100 * found["wait_s"] / found["time_s"]
     assert f"host {share:.0f} %" in text
     assert f"({share:.0f} %) for the host to issue it." in text
@@ -40,7 +39,7 @@ def test_a_wait_for_the_host_is_a_row_and_a_sentence(cli: Any) -> None:
 
 
 def test_json_is_the_same_as_data(cli: Any) -> None:
-    found = json.loads(cli("explain", *CELL, "--layer", "fc6", "--batch", "4", "--json").out)
+    found = cli("explain", *CELL, "--layer", "fc6", "--batch", "4", "--json").json
     estimate = archsim.estimate(net="alexnet", hw="gtx_1080", batch=4)
     op = next(op for op in estimate.ops if op.name == "fc6")
     assert found["schema"] == "archsim-explanation/1"
@@ -56,7 +55,7 @@ def test_without_a_layer_the_slowest_are_listed(cli: Any) -> None:
     result = cli("explain", *CELL)
     assert result.code == 0
     assert "These 10 ops take 97 % of the time." in result.out
-    assert json.loads(cli("explain", *CELL, "--json").out)[0]["layer"] == result.out.splitlines()[5].split()[0]
+    assert cli("explain", *CELL, "--json").json[0]["layer"] == result.out.splitlines()[5].split()[0]
 
 
 def test_all_kernels_or_the_longest(cli: Any) -> None:
@@ -69,7 +68,7 @@ def test_all_kernels_or_the_longest(cli: Any) -> None:
 def test_on_a_cpu_and_with_a_changed_spec(cli: Any) -> None:
     words = ("explain", "--net", "alexnet", "--hw", "i7_6700k", "--layer", "conv2", "--threads", "2")
     assert "l3.latency" in cli(*words, "--equations").out
-    changed = json.loads(cli(*words, "--set", "memory.bandwidth=10GB/s", "--json").out)
+    changed = cli(*words, "--set", "memory.bandwidth=10GB/s", "--json").json
     row = next(row for row in changed["spec"] if row["name"] == "memory.bandwidth")
     assert (row["value"], row["kind"], row["source"]) == (10e9, "set", "set by the user")
 
@@ -88,7 +87,7 @@ def test_a_kernel_without_a_program_says_so(cli: Any) -> None:
 
 
 def test_the_simulated_layer_is_that_of_the_estimate(cli: Any) -> None:
-    found = json.loads(cli("explain", *CELL, "--layer", "conv5", "--fidelity", "cycle", "--json").out)
+    found = cli("explain", *CELL, "--layer", "conv5", "--fidelity", "cycle", "--json").json
     estimate = archsim.estimate(net="alexnet", hw="gtx_1080", fidelity="cycle")
     assert found["schema"] == "archsim-simulated-layer/1"
     assert found["time_s"] == pytest.approx(next(op for op in estimate.ops if op.name == "conv5").time_s, rel=1e-12)

@@ -40,7 +40,7 @@ def test_the_first_screen_says_what_decides_a_token_and_the_rest_what_that_stand
 
 
 def test_json_has_the_keys_of_the_python_answer(cli: Any) -> None:
-    found = json.loads(cli(*ASKED, "--json").out)
+    found = cli(*ASKED, "--json").json
     assert found["schema"] == "archsim-llm/1"
     answer = archsim.llm("llama_3_8b", "h100_sxm5_80gb", input=256, output=16, batch=4)
     assert found == json.loads(json.dumps(answer.to_dict()))
@@ -53,7 +53,7 @@ def test_a_config_of_a_strangers_model_is_served(cli: Any, tmp_path: Path) -> No
     words = {"model_type": "qwen2", "hidden_size": 1024, "intermediate_size": 2816, "num_hidden_layers": 24,
              "num_attention_heads": 16, "vocab_size": 151936}  # fmt: skip
     place.write_text(json.dumps(words))
-    found = json.loads(cli("llm", "--net", str(place), *ASKED[3:], "--weights", "int4", "--json").out)
+    found = cli("llm", "--net", str(place), *ASKED[3:], "--weights", "int4", "--json").json
     assert found["weights"] == "int4"
     words["hidden_size"] = "wide"
     place.write_text(json.dumps(words))
@@ -72,7 +72,7 @@ def test_what_cannot_be_ends_in_one_line(cli: Any, words: tuple[str, ...], code:
 def test_rows_of_served_models_are_read_and_others_skipped(cli: Any, tmp_path: Path) -> None:
     place = tmp_path / "mine.csv"
     place.write_text("\n".join([HEAD, *ROWS]) + "\n")
-    found = json.loads(cli("validate", "--measurements", str(place), "--baseline", "none", "--json").out)
+    found = cli("validate", "--measurements", str(place), "--baseline", "none", "--json").json
     errors = {row["metric"]: abs(row["error"]) for row in found["rows"]}
     assert set(errors) == {"decode_s_per_token", "ttft_s", "e2e_s", "tpot_s", "energy_j_per_token"}
     assert max(errors.values()) < 0.35
@@ -103,7 +103,7 @@ def test_the_command_of_the_engine_has_the_name_of_the_model_that_engines_know(c
 
 
 def test_the_interval_says_that_no_served_model_stands_behind_it(cli: Any):
-    found = json.loads(cli(*ASKED, "--json").out)
+    found = cli(*ASKED, "--json").json
     assert "none of them of a model that an engine serves" in found["interval_basis"]
     assert f"class {found['interval_class']}" in found["interval_basis"]
     intervals = {"tokens_per_s": "tokens_per_s_interval", "power_w": "power_interval_w", "e2e_s": "e2e_interval_s"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -51,9 +50,9 @@ def test_a_guessed_power_is_said_where_it_ranks(cli: Any, tmp_path: Path) -> Non
     guess = "tdp = { value = '7.5 W', source = 'x', kind = 'assumed', note = 'not told by the system; as X; times 0.02' }"
     path.write_text(re.sub(r"tdp = .*", guess, cli("detect", "--toml").out))
     words = ("estimate", "--net", "alexnet", "--hw", str(path), "--json")
-    notes = json.loads(cli(*words).out)["assumptions"]
+    notes = cli(*words).json["assumptions"]
     assert any(note.startswith("power of host: 7.5 W, as X; times 0.02: a guess") for note in notes)
-    told = json.loads(cli(*words, "--set", "power.tdp=15W").out)["assumptions"]
+    told = cli(*words, "--set", "power.tdp=15W").json["assumptions"]
     assert not any(note.startswith("power of host") for note in told)
 
 
@@ -62,7 +61,7 @@ def test_detect_writes_a_file_of_the_given_id(cli: Any, tmp_path: Path) -> None:
     result = cli("detect", "--id", "my_computer", "--out", path)
     assert result.code == 0
     assert f"--hw {path}" in result.out
-    assert json.loads(cli("estimate", "--net", "alexnet", "--hw", path, "--json").out)["hardware"] == "my_computer"
+    assert cli("estimate", "--net", "alexnet", "--hw", path, "--json").json["hardware"] == "my_computer"
     assert cli("detect", "--id", "My Computer").code == 65
 
 
@@ -77,7 +76,7 @@ def test_the_computer_s_own_names_stay_out(cli: Any) -> None:
 
 
 def test_host_is_this_computer_in_every_command(cli: Any) -> None:
-    estimate = json.loads(cli("estimate", "--net", "alexnet", "--hw", "host", "--json").out)
+    estimate = cli("estimate", "--net", "alexnet", "--hw", "host", "--json").json
     assert estimate["hardware"] == "host"
     assert estimate["latency_s"] > 0
     assert cli("show", "hw", "host").code == 0
@@ -91,7 +90,7 @@ def test_what_was_measured_stands_beside_what_is_predicted(cli: Any, tmp_path: P
     assert (result.code, result.out) == (0, "")
     assert "4 rows in" in result.err
     assert "energy" in result.err
-    validation = json.loads(cli("validate", "--measurements", path, "--json").out)
+    validation = cli("validate", "--measurements", path, "--json").json
     assert validation["skipped"] == []
     assert [(row["label"], row["op"]) for row in validation["rows"]] == [
         ("alexnet", ""), ("alexnet", "conv1+relu1"), ("resnet_56", ""), ("resnet_56", "conv1+conv1.bn")]  # fmt: skip
@@ -108,14 +107,14 @@ def test_a_new_computer_is_described_beside_its_rows(cli: Any, tmp_path: Path) -
     rows.unlink()
     assert "described it in" not in cli("measure", "--net", "alexnet", "--out", str(rows), *QUICK).err
     assert spec.read_text() == before
-    assert json.loads(cli("validate", "--measurements", str(rows), "--json").out)["skipped"] == []
+    assert cli("validate", "--measurements", str(rows), "--json").json["skipped"] == []
     spec.unlink()
     assert "name its file with --hw" in cli("validate", "--measurements", str(rows)).out
 
 
 @pytest.mark.usefixtures("ready")
 def test_rows_without_a_file_are_printed(cli: Any) -> None:
-    rows = list(csv.DictReader(cli("measure", "--net", "resnet_56", *QUICK).out.splitlines()))
+    rows = cli("measure", "--net", "resnet_56", *QUICK).rows
     assert [(row["network"], row["hardware"], row["value"]) for row in rows] == [("resnet_56", "host", "0.05")]
     assert rows[0]["spec_hash"]
 
@@ -125,9 +124,9 @@ def test_a_row_is_predicted_with_its_own_spec_only(cli: Any, tmp_path: Path) -> 
     spec, rows = tmp_path / "other.toml", str(tmp_path / "mine.csv")
     spec.write_text(cli("detect", "--toml").out.replace('capacity = { value = "', 'capacity = { value = "1'))
     assert cli("measure", "--net", "resnet_56", "--hw", str(spec), "--out", rows, *QUICK).code == 0
-    other = json.loads(cli("validate", "--measurements", rows, "--json").out)
+    other = cli("validate", "--measurements", rows, "--json").json
     assert "name its file with --hw" in other["skipped"][0]["reason"]
-    own = json.loads(cli("validate", "--measurements", rows, "--hw", str(spec), "--json").out)
+    own = cli("validate", "--measurements", rows, "--hw", str(spec), "--json").json
     assert (own["skipped"], len(own["rows"])) == ([], 1)
     assert cli("validate", "--measurements", rows, "--hw", str(tmp_path / "no.toml")).code == 66
 
@@ -149,7 +148,7 @@ def test_an_op_that_is_not_there_is_a_skip(cli: Any, tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     assert cli("measure", "--net", "alexnet", "--per-op", "--out", str(path), *QUICK).code == 0
     path.write_text(path.read_text().replace("conv1+relu1", "conv1+nothing"))
-    skips = json.loads(cli("validate", "--measurements", str(path), "--json").out)["skipped"]
+    skips = cli("validate", "--measurements", str(path), "--json").json["skipped"]
     assert [skip["reason"] for skip in skips] == ["the network has no op nothing"]
 
 

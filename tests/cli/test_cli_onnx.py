@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import json
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +40,7 @@ def cnn(tmp_path: Path) -> str:
 def answer(cli: Cli, *words: str) -> dict[str, Any]:
     result = cli(*words, "--json")
     assert result.code == 0, result.err
-    found: dict[str, Any] = json.loads(result.out)
+    found: dict[str, Any] = result.json
     return found
 
 
@@ -84,7 +83,7 @@ def test_show_lists_what_became_of_each_operator(cli: Cli, odd: str):
     assert [line.split()[:3] for line in shown.splitlines()[-3:]] == [
         ["Conv", "1", "mapped"], ["my.Odd", "1", "memory"], ["Relu", "1", "mapped"],
     ]  # fmt: skip
-    found = json.loads(cli("show", "net", odd, "--json").out)
+    found = cli("show", "net", odd, "--json").json
     assert [row["status"] for row in found["operators"]] == ["mapped", "memory traffic", "mapped"]
 
 
@@ -95,7 +94,7 @@ def test_show_lists_the_operators_of_a_model_that_is_refused(cli: Cli, tmp_path:
     assert result.code == EXIT["bad input"]
     assert "refused  works on lists of tensors" in result.out
     assert "has operators that are not read: SplitToSequence" in result.err
-    found = json.loads(cli("show", "net", path, "--json").out)
+    found = cli("show", "net", path, "--json").json
     assert (found["macs"], [row["status"] for row in found["operators"]]) == (None, ["mapped", "refused"])
 
 
@@ -150,11 +149,11 @@ def test_a_quantised_model_runs_in_whole_numbers(tmp_path: Path):
 
 def test_a_comparison_takes_the_batch_by_the_name_that_the_model_has_or_that_it_fixes(cli: Cli, cnn: str, tmp_path: Path):
     words = ("--hw", "gtx_1080,i7_6700k", "--json")
-    by_name, by_number = (json.loads(cli("compare", "--net", cnn, *words, *more).out)
+    by_name, by_number = (cli("compare", "--net", cnn, *words, *more).json
                           for more in (("--bind", "batch=8"), ("--batch", "8")))  # fmt: skip
     assert [row["latency_s"] for row in by_name] == [row["latency_s"] for row in by_number]
     fixed = written(small_cnn(2), tmp_path, "fixed.onnx")
-    assert {row["batch"] for row in json.loads(cli("compare", "--net", fixed, *words).out)} == {2}
+    assert {row["batch"] for row in cli("compare", "--net", fixed, *words).json} == {2}
     assert archsim.compare(fixed, "gtx_1080,i7_6700k").contenders[0].estimate.batch == 2
     result = cli("compare", "--net", cnn, *words, "--bind", "batch=8", "--batch", "1,4")
     assert result.code == EXIT["bad input"] or "--batch says 1" in result.err

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -32,7 +29,7 @@ def record(cli: Any, *words: str) -> dict[str, Any]:
     result = cli("estimate", *words, "--json")
     assert result.code == 0
     assert result.err == ""
-    parsed: dict[str, Any] = json.loads(result.out)
+    parsed: dict[str, Any] = result.json
     return parsed
 
 
@@ -118,7 +115,7 @@ def test_the_largest_batch_is_told(cli: Any) -> None:
 
 def test_csv_has_one_row_per_op(cli: Any) -> None:
     result = cli("estimate", "--net", "alexnet", "--hw", "tegra_x1", "--csv")
-    rows = list(csv.DictReader(io.StringIO(result.out)))
+    rows = result.rows
     assert [row["name"] for row in rows] == [op.name for op in archsim.estimate(net="alexnet", hw="tegra_x1").ops]
     assert set(rows[0]) >= {"network", "hardware", "name", "kind", "time_s", "bound", "flop", "dram_bytes", "energy_j"}
     total = sum(float(row["time_s"]) for row in rows)
@@ -135,7 +132,7 @@ def test_the_api_gives_what_json_prints(cli: Any) -> None:
 
 def test_compare_is_sorted_and_agrees_with_estimate(cli: Any) -> None:
     result = cli("compare", "--net", "alexnet", "--hw", "i7_6700k,tegra_x1,gtx_1080,tegra_x1", "--batch", "16", "--json")
-    found = json.loads(result.out)
+    found = result.json
     assert sorted(row["hardware"] for row in found) == ["gtx_1080", "i7_6700k", "tegra_x1"]
     assert [row["latency_s"] for row in found] == sorted(row["latency_s"] for row in found)
     for row in found:
@@ -146,7 +143,7 @@ def test_compare_as_table_and_csv(cli: Any) -> None:
     table = cli("compare", "--net", "alexnet", "--hw", "tegra_x1,i7_6700k", "--threads", "2")
     assert table.code == 0
     assert "Tegra X1" in table.out
-    rows = list(csv.DictReader(io.StringIO(cli("compare", "--net", "alexnet", "--hw", "tegra_x1,i7_6700k", "--csv").out)))
+    rows = cli("compare", "--net", "alexnet", "--hw", "tegra_x1,i7_6700k", "--csv").rows
     assert {row["hardware"] for row in rows} == {"tegra_x1", "i7_6700k"}
 
 
@@ -163,7 +160,7 @@ def test_list_names_everything(cli: Any, what: str, expected: list[str]) -> None
 
 
 def test_the_keys_say_what_they_move(cli: Any) -> None:
-    rows = {(row["device"], row["key"]): row["moves"] for row in json.loads(cli("list", "keys", "--json").out)}
+    rows = {(row["device"], row["key"]): row["moves"] for row in cli("list", "keys", "--json").json}
     assert rows["gpu", "sm.alu_latency"] == "cycle"
     assert rows["gpu", "l1.size"] == "cycle, archsim cache"
     assert rows["gpu", "market.price"] == rows["cpu", "clock.base"] == "nothing"
@@ -183,7 +180,7 @@ def test_show_prints_every_number_with_its_source(cli: Any) -> None:
 
 
 def test_show_as_json(cli: Any) -> None:
-    found = json.loads(cli("show", "hw", "tegra_x1", "--json").out)
+    found = cli("show", "hw", "tegra_x1", "--json").json
     assert found["values"]["memory.bandwidth"]["value"] == 25.6e9
     assert found["values"]["memory.bandwidth"]["source"]
     assert found["values"]["memory.bandwidth"]["file"] == "tegra_x1"
@@ -201,7 +198,7 @@ def test_a_device_is_printed_as_a_file_that_other_commands_take(cli: Any, tmp_pa
     place = tmp_path / "mine.toml"
     place.write_text(cli("show", "hw", "rtx_2080_ti", "--toml").out)
     words = ("estimate", "--net", "alexnet", "--json", "--hw")
-    whole, shipped = (json.loads(cli(*words, name).out) for name in (str(place), "rtx_2080_ti"))
+    whole, shipped = (cli(*words, name).json for name in (str(place), "rtx_2080_ti"))
     assert whole["latency_s"] == shipped["latency_s"]
     assert whole["provenance"]["spec_hash"] == shipped["provenance"]["spec_hash"]
     assert cli("show", "net", "alexnet", "--toml").code == 2
@@ -246,7 +243,7 @@ def test_text_of_strangers_moves_no_cursor(cli: Any, tmp_path: Any) -> None:
 
 
 def test_devices_like_a_text(cli: Any) -> None:
-    rows = json.loads(cli("list", "hw", "--like", "ada 24GB", "--json").out)
+    rows = cli("list", "hw", "--like", "ada 24GB", "--json").json
     assert len(rows) == 10
     assert {rows[0]["device"], rows[1]["device"]} < {"rtx_4090", "l4", "rtx_4500_ada"}
     assert [float(row["match"]) for row in rows] == sorted((float(row["match"]) for row in rows), reverse=True)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from pathlib import Path
 from typing import Any
@@ -46,7 +44,7 @@ def test_shares_counted_elsewhere_are_named(cli: Any) -> None:
 
 
 def test_json_is_what_python_answers(cli: Any) -> None:
-    found = json.loads(cli(*BUSY, "--power-limit", "200W", "--counted-at", "1GHz", "--set", "sm.count=20", "--json").out)
+    found = cli(*BUSY, "--power-limit", "200W", "--counted-at", "1GHz", "--set", "sm.count=20", "--json").json
     answer = archsim.power("Titan Xp", {"fp32": 0.8, "dram": "30%"}, clock="1404MHz", power_limit=200, counted_at=1e9,
                            set={"sm.count": 20})  # fmt: skip
     assert found == json.loads(json.dumps(answer.to_dict()))
@@ -56,8 +54,8 @@ def test_json_is_what_python_answers(cli: Any) -> None:
 
 
 def test_csv_is_one_row_of_shares_and_watts(cli: Any) -> None:
-    (row,) = csv.DictReader(io.StringIO(cli(*BUSY, "--csv").out))
-    data = json.loads(cli(*BUSY, "--json").out)
+    (row,) = cli(*BUSY, "--csv").rows
+    data = cli(*BUSY, "--json").json
     assert float(row["power_w"]) == data["power_w"]
     assert [float(row[key]) for key in ("power_low_w", "power_high_w")] == data["power_interval_w"]
     assert {part: float(row[f"power_w.{part}"]) for part in data["parts_w"]} == data["parts_w"]
@@ -66,10 +64,10 @@ def test_csv_is_one_row_of_shares_and_watts(cli: Any) -> None:
 
 def test_a_file_gives_a_power_for_each_row(cli: Any, rows: str) -> None:
     words = ("power", "--hw", "titan_xp", "--use", rows, "--clock", "1404MHz")
-    slow, fast = json.loads(cli(*words, "--json").out)
+    slow, fast = cli(*words, "--json").json
     assert (slow["name"], slow["clock_hz"], fast["clock_hz"]) == ("slow", 1e9, 1.404e9)
-    assert fast["power_w"] == json.loads(cli(*BUSY, "--json").out)["power_w"] > slow["power_w"]
-    listed = [*csv.DictReader(io.StringIO(cli(*words, "--csv").out))]
+    assert fast["power_w"] == cli(*BUSY, "--json").json["power_w"] > slow["power_w"]
+    listed = cli(*words, "--csv").rows
     assert [float(row["power_w"]) for row in listed] == [slow["power_w"], fast["power_w"]]
     text = cli(*words, "--power-limit", "110W", "--all").out
     assert text.count(" sm 1: every SM") == 1

@@ -18,7 +18,7 @@ def test_the_command_prints_each_form(cli: Any, tmp_path: Path) -> None:
         assert text in found.out, text
     shown = page.read_text("utf-8")
     assert "Measured above predicted" in shown
-    record = json.loads(cli(*words, "--json").out)
+    record = cli(*words, "--json").json
     assert record["schema"] == "archsim-profile/1"
     assert {piece["track"] for piece in record["measured_timeline"]} == {"measured"}
     assert cli(*words, "--csv").out.startswith("what,name,kind,count,measured_s,predicted_s")

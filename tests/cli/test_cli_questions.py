@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ def test_who_reaches_it_and_who_does_not_is_printed(cli: Any) -> None:
     for text in ("the largest batch with latency < 5ms", "GTX 1080: ", "closest  Core i7-6700K: batch 1: latency",
                  "times as fast with --stack"):  # fmt: skip
         assert text in out, text
-    rows = json.loads(cli(*WORDS, "latency < 5ms", "--json").out)
+    rows = cli(*WORDS, "latency < 5ms", "--json").json
     assert [(row["hardware"], row["missed"] is None, row["where"]) for row in rows] == [
         ("gtx_1080", True, ["latency < 5ms"]), ("i7_6700k", False, ["latency < 5ms"])]  # fmt: skip
     assert rows[0]["latency_s"] < 5e-3 <= rows[1]["latency_s"]
@@ -43,8 +42,8 @@ def test_several_batches_stand_side_by_side(cli: Any) -> None:
     for text in ("batch 1, 16, 2000 ", "Batch 16 does 2.33 times the img/s of batch 1, with 55 % less energy per img",
                  "NO: does not fit", "Where the time goes", "conv2d"):  # fmt: skip
         assert text in out, text
-    both = json.loads(cli(*words, "1,16", "--json").out)
-    assert both == [json.loads(cli(*words, batch, "--json").out) for batch in ("1", "16")]
+    both = cli(*words, "1,16", "--json").json
+    assert both == [cli(*words, batch, "--json").json for batch in ("1", "16")]
     assert len(cli(*words, "1,16", "--csv").out.splitlines()) == 2 * len(cli(*words, "1", "--csv").out.splitlines()) - 1
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 from typing import Any
@@ -50,7 +49,7 @@ def test_the_chart_has_the_front_with_its_settings_on_axes_that_fit() -> None:
 
 def test_json_and_csv_hold_the_same_rows(cli: Any) -> None:
     words = (*ALEXNET, *GRID, "--minimise", "latency,area", "--top", "2")
-    found = json.loads(cli(*words, "--json").out)
+    found = cli(*words, "--json").json
     assert (found["schema"], len(found["best"]), found["points"]) == ("archsim-search/1", 2, 25)
     rows = cli(*words, "--csv").out.splitlines()
     assert len(rows) == 1 + len(found["best"]) + len(found["front"])
@@ -63,8 +62,8 @@ def test_a_sample_repeats_with_its_seed(cli: Any) -> None:
 
 
 def test_a_target_starts_from_the_length_of_the_sequence(cli: Any) -> None:
-    found = json.loads(cli("search", "--net", "gpt2_small", "--hw", "gtx_1080", "--target", "latency=1s", "--vary", "seq_len",
-                           "--json").out)  # fmt: skip
+    found = cli("search", "--net", "gpt2_small", "--hw", "gtx_1080", "--target", "latency=1s", "--vary", "seq_len",
+                           "--json").json  # fmt: skip
     assert found["ways"][0]["factor"] == 1.0
 
 
@@ -86,7 +85,7 @@ def test_a_target_names_every_way(cli: Any) -> None:
     out = cli(*ALEXNET, "--batch", "16", "--target", "throughput=3000/s").out
     for text in ("To reach throughput 3000/s", "As it is: ", "The least change is", "memory.bandwidth", "all hardware values"):
         assert text in out, text
-    found = json.loads(cli(*ALEXNET, "--target", "latency=1ms", "--vary", "clock", "--json").out)
+    found = cli(*ALEXNET, "--target", "latency=1ms", "--vary", "clock", "--json").json
     assert [way["knobs"] for way in found["ways"]] == [["clock"]]
 
 
@@ -104,7 +103,7 @@ def test_dies_that_no_mask_can_make_are_left_out_unless_asked_for(cli: Any, tmp_
     assert "2 are left out because no mask can make so large a die (--any-die counts them)" in out
     assert "2 are left out because no mask" in page.read_text("utf-8")
     assert not re.search(r"^ *best +160 ", out, re.M)
-    found = json.loads(cli(*words, "--json").out)
+    found = cli(*words, "--json").json
     assert (found["feasible"], found["no_mask"], {row["one_die"] for row in found["best"]}) == (2, 2, {1.0})
     every = cli(*words, "--any-die").out
     assert "left out" not in every
@@ -119,5 +118,5 @@ def test_a_search_among_too_large_dies_says_why_it_finds_nothing(cli: Any) -> No
 
 def test_two_dies_may_be_as_large_as_those_that_are_sold(cli: Any) -> None:
     words = ("search", "--net", "alexnet", "--hw", "b200_sxm", "--minimise", "latency", "--vary")
-    assert json.loads(cli(*words, "sm.count=148,160", "--json").out)["no_mask"] == 0
-    assert json.loads(cli(*words, "sm.count=148,400", "--json").out)["no_mask"] == 1
+    assert cli(*words, "sm.count=148,160", "--json").json["no_mask"] == 0
+    assert cli(*words, "sm.count=148,400", "--json").json["no_mask"] == 1

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -39,8 +36,8 @@ def test_a_bar_goes_from_no_change_to_both_ends() -> None:
 
 
 def test_json_and_csv_agree(cli: Any) -> None:
-    found = json.loads(cli(*ALEXNET, "--json").out)
-    rows = list(csv.DictReader(io.StringIO(cli(*ALEXNET, "--csv").out)))
+    found = cli(*ALEXNET, "--json").json
+    rows = cli(*ALEXNET, "--csv").rows
     assert found["schema"] == "archsim-sensitivity/1"
     assert [row["key"] for row in rows] == [value["key"] for value in found["values"]]
     for row, value in zip(rows, found["values"], strict=True):

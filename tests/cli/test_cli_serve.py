@@ -17,7 +17,7 @@ FEW = ("--requests", "4000")
 def answer(cli: Any, *words: str) -> dict[str, Any]:
     result = cli(*SERVE, *words, "--json")
     assert result.code == 0, result.err
-    return dict(json.loads(result.out))
+    return dict(result.json)
 
 
 def test_a_server_says_percentiles_use_and_energy(cli: Any) -> None:
@@ -122,3 +122,23 @@ def test_a_closed_loop_client_has_a_timeline(cli: Any, tmp_path: Path) -> None:
     events = json.loads(timeline.read_text("utf-8"))["traceEvents"]
     assert [event["args"]["requests"] for event in events if event["ph"] == "X"] == [8] * 7
     assert {event["name"] for event in events if event["ph"] == "C"} == {"power [W]"}
+
+
+# ------------------------------------------------------------------------------------------------------------------- --llm
+
+
+LLM = ("simulate", "serve", "--llm", "--net", "llama_3_8b", "--hw", "h100_sxm5_80gb", "--requests", "30")
+
+
+def test_the_command_prints_latencies_and_json(cli: Any, tmp_path: Path):
+    found = cli(*LLM, "--rate", "5/s", "--output", "8", "--goodput", "ttft=1s,tpot=50ms")
+    assert found.code == 0
+    for words in ("time to first token", "between tokens", "within ttft 1 s, tpot 50 ms", "100.0 % of all", "the cache holds"):
+        assert words in found.out, words
+    place = tmp_path / "r.csv"
+    place.write_text("arrival_s,input,output\n0,100,5\n0.5,200,5\n")
+    words = cli(*LLM[:-2], "--trace", str(place), "--json").json
+    assert (words["schema"], words["requests"], words["output_tokens"]) == ("archsim-serve-llm/1", 2, 10)
+    for bad in (("--rate", "0/s"), ("--requests", "0"), ("--goodput", "x=1s"), ("--trace", str(place), "--rate", "1/s")):
+        assert cli(*LLM, *bad).code == 2
+    assert "--llm" in cli("simulate", "serve", "--help").out

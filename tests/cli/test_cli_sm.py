@@ -22,7 +22,7 @@ def test_it_says_what_issues_and_what_stalls(cli: Cli) -> None:
 
 
 def test_json_has_the_same(cli: Cli) -> None:
-    found = json.loads(sm(cli, "--json").out)
+    found = sm(cli, "--json").json
     assert found["schema"] == "archsim-sm/1"
     assert 0 < found["peak_share"] < 1
     assert sum(found["stalls"].values()) == pytest.approx(1.0)
@@ -43,7 +43,7 @@ def test_other_kernels_run(cli: Cli, kernel: str, name: str, tmp_path: Path) -> 
     trace = tmp_path / "trace.json"
     found = cli("simulate", "sm", "--hw", "gtx_1080", "--kernel", kernel, "--k", "64", "--json", "--timeline", str(trace))
     assert found.code == 0, found.err
-    share = json.loads(found.out)["peak_share"]
+    share = found.json["peak_share"]
     assert share is None if kernel.startswith("norm") else 0 < share <= 1
     assert f'"{name}"' in trace.read_text("utf-8")
 
@@ -51,6 +51,6 @@ def test_other_kernels_run(cli: Cli, kernel: str, name: str, tmp_path: Path) -> 
 @pytest.mark.slow
 def test_an_estimate_by_the_cycle_model_is_near_the_closed_form(cli: Cli) -> None:
     argv = ("estimate", "--net", "alexnet", "--hw", "gtx_1080", "--batch", "4", "--json", "--fidelity")
-    cycle, closed = (json.loads(cli(*argv, fidelity).out)["latency_s"] for fidelity in ("cycle", "analytical"))
+    cycle, closed = (cli(*argv, fidelity).json["latency_s"] for fidelity in ("cycle", "analytical"))
     assert cycle == pytest.approx(closed, rel=0.3)
     assert cycle != closed

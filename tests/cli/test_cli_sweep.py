@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import signal
@@ -27,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 
 def test_rows_on_standard_output_are_single_estimates(cli: Cli) -> None:
     found = cli(*BASE, "--vary", "memory.bandwidth=100GB/s:400GB/s:3log", "--vary", "batch=1,4")
-    rows = list(csv.DictReader(io.StringIO(found.out)))
+    rows = found.rows
     assert found.code == 0
     assert len(rows) == 6
     assert [(row["batch"], float(row["memory.bandwidth"])) for row in rows[:4]] == [
@@ -49,7 +47,7 @@ def test_a_terminal_gets_a_summary_and_csv_when_asked(cli: Cli, monkeypatch: pyt
 
 def test_a_pattern_names_several_devices(cli: Cli) -> None:
     found = cli("sweep", "--net", "alexnet", "--hw", "gtx_1080*", "--vary", "batch=1,4")
-    assert [row["hardware"] for row in csv.DictReader(io.StringIO(found.out))] == ["gtx_1080"] * 2 + ["gtx_1080_ti"] * 2
+    assert [row["hardware"] for row in found.rows] == ["gtx_1080"] * 2 + ["gtx_1080_ti"] * 2
 
 
 def test_a_file_is_written_and_can_be_resumed_but_not_overwritten(cli: Cli, tmp_path: Path) -> None:
@@ -113,12 +111,12 @@ def test_a_knob_that_changes_nothing_is_named(cli: Cli) -> None:
 
 def test_a_device_that_is_named_twice_is_swept_once(cli: Cli) -> None:
     found = cli("sweep", "--net", "alexnet,alexnet", "--hw", "gtx1080,tesla_k40,gtx_1080", "--vary", "sm.count=8")
-    assert [row["hardware"] for row in csv.DictReader(io.StringIO(found.out))] == ["gtx_1080", "tesla_k40"]
+    assert [row["hardware"] for row in found.rows] == ["gtx_1080", "tesla_k40"]
 
 
 def test_linked_keys_move_together(cli: Cli) -> None:
     found = cli(*BASE, "--vary", "sm.count=20,40", "--link", "l2.bandwidth=sm.count", "--link", "power.tdp=sm.count^0.5")
-    rows = list(csv.DictReader(io.StringIO(found.out)))
+    rows = found.rows
     assert float(rows[1]["l2.bandwidth"]) == 2 * float(rows[0]["l2.bandwidth"])
     assert float(rows[1]["power.tdp"]) == pytest.approx(180 * 2**0.5)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -15,7 +14,7 @@ GPU = ("--net", "lenet5", "--hw", "gtx_1080", "--traffic", "simulated")
 
 
 def estimated(cli: Any, *words: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(cli("estimate", *words, "--json").out)
+    found: dict[str, Any] = cli("estimate", *words, "--json").json
     return found
 
 

@@ -17,7 +17,7 @@ TRAIN = ("simulate", "train", "--net", "resnet_50", "--hw", "gtx_1080", "--node"
 def answer(cli: Any, *words: str) -> dict[str, Any]:
     result = cli(*TRAIN, *words, "--json")
     assert result.code == 0, result.err
-    return dict(json.loads(result.out))
+    return dict(result.json)
 
 
 def test_a_scaling_curve(cli: Any) -> None:
@@ -115,7 +115,7 @@ def test_all_reduces_beside_measured_ones(cli: Any) -> None:
     assert result.code == 0
     assert "titan_x_maxwell 41.9 ms" in result.out
     words = ("--node", "dgx_1_v100", "--devices", "8", "--bytes", "1GB", "--json")
-    [row] = json.loads(cli("simulate", "allreduce", *words).out)["rows"]
+    [row] = cli("simulate", "allreduce", *words).json["rows"]
     assert row["rings"] == 3
     assert row["measured"] == []
     assert cli("simulate", "allreduce", "--devices", "1").code == 2

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from pathlib import Path
 from typing import Any
 
@@ -24,8 +21,8 @@ def test_the_verdict_has_the_setting_and_what_it_saves(cli: Any, tmp_path: Path)
 
 
 def test_json_and_csv_hold_the_same_settings(cli: Any) -> None:
-    found = json.loads(cli(*TUNE, "--json").out)
-    rows = list(csv.DictReader(io.StringIO(cli(*TUNE, "--csv").out)))
+    found = cli(*TUNE, "--json").json
+    rows = cli(*TUNE, "--csv").rows
     assert [row["which"] for row in rows] == ["default", "best", *["front"] * len(found["front"])]
     assert float(rows[1]["energy_per_sample_j"]) == found["best"]["energy_per_sample_j"] < found["default"]["energy_per_sample_j"]
     assert found["points"] == 32 * 13
@@ -47,13 +44,13 @@ def test_a_budget_below_the_least_energy_ends_with_1_and_the_least(cli: Any) -> 
     found = cli(*TUNE, "--energy-budget", "1mJ", "--json")
     assert found.code == 1
     assert "no setting meets energy_per_sample_j <= 1 mJ; the nearest has" in found.err
-    assert json.loads(found.out)["best"] is None
+    assert found.json["best"] is None
 
 
 def test_an_estimate_takes_the_highest_clock_within_a_budget(cli: Any) -> None:
     words = ("estimate", "--net", "resnet_50", "--hw", "tesla_v100_sxm2", "--batch", "16", "--energy-budget")
-    budget = 0.9 * json.loads(cli(*words[:-1], "--json").out)["energy_j"] / 16
-    found = json.loads(cli(*words, f"{budget} J", "--json").out)
+    budget = 0.9 * cli(*words[:-1], "--json").json["energy_j"] / 16
+    found = cli(*words, f"{budget} J", "--json").json
     assert 0.98 * budget < found["energy_j"] / 16 <= budget
     assert found["energy_budget_j"] == budget
     assert any("mJ per sample: core clock" in line for line in found["assumptions"])

@@ -32,7 +32,7 @@ def validate(cli: Cli, path: str, *more: str) -> Outcome:
 
 
 def test_loops_are_scored_by_group_on_the_core_that_was_measured(cli: Cli, path: str) -> None:
-    found = json.loads(validate(cli, path, "--json").out)
+    found = validate(cli, path, "--json").json
     assert {(group["by"]["group"], group["n"]) for group in found["groups"]} == {("chains", 1), ("others", 1)}
     rows = {row["label"]: row for row in found["rows"]}
     assert {row["hardware"] for row in rows.values()} == {"epyc_9655"}
@@ -70,7 +70,7 @@ def test_a_device_that_was_not_measured_is_refused(cli: Cli, tmp_path: Path, met
 
 
 def test_a_file_that_names_no_processor_takes_hw(cli: Cli, tmp_path: Path) -> None:
-    found = json.loads(validate(cli, written(tmp_path, GROUPED), "--hw", "i7_6700k", "--json").out)
+    found = validate(cli, written(tmp_path, GROUPED), "--hw", "i7_6700k", "--json").json
     assert [row["hardware"] for row in found["rows"]] == ["i7_6700k"]
 
 

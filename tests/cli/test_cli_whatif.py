@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from html import escape
 from pathlib import Path
@@ -17,8 +16,8 @@ TEGRA = ("whatif", "--net", "alexnet", "--hw", "tegra_x1")
 
 def test_before_and_after_are_two_estimates(cli: Any) -> None:
     more, single = ("--set", "memory.bandwidth=51.2GB/s"), ("estimate", *TEGRA[1:], "--json")
-    found = json.loads(cli(*TEGRA, *more, "--json").out)
-    alone, changed = json.loads(cli(*single).out), json.loads(cli(*single, *more).out)
+    found = cli(*TEGRA, *more, "--json").json
+    alone, changed = cli(*single).json, cli(*single, *more).json
     assert found["before"]["latency_s"] == alone["latency_s"]
     assert found["after"]["latency_s"] == changed["latency_s"]
     assert found["changed"] is True
@@ -63,7 +62,7 @@ def test_a_die_can_be_asked_for(cli: Any) -> None:
     out = cli(*words).out
     for text in ("not 601 mm2", "one exposure covers 858 mm2", "without package and memory chips"):
         assert text in out, text
-    assert len(json.loads(cli(*words, "--json").out)["dies"]) == 2
+    assert len(cli(*words, "--json").json["dies"]) == 2
     assert cli("whatif", "--net", "alexnet", "--hw", "i7_6700k", "--to", "batch=2", "--area").code == 2
 
 
@@ -81,7 +80,7 @@ def test_another_device_names_the_defaults_that_come_with_it(cli: Any, tmp_path:
     assert said in out
     assert "host CPU" not in out  # a CPU dispatches for itself
     assert said in page.read_text("utf-8")
-    assert json.loads(cli(*words, "--json").out)["followed"]["stack"] == ["caffe-cudnn4", "intel-mkl"]
+    assert cli(*words, "--json").json["followed"]["stack"] == ["caffe-cudnn4", "intel-mkl"]
 
 
 def test_what_is_named_has_not_followed(cli: Any) -> None:

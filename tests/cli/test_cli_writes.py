@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import subprocess
@@ -111,8 +110,8 @@ def test_the_workflow_of_the_manual_keeps_the_device_that_was_measured(
     assert cli(*fit, "--out", "constants.toml").code in (0, 1)
     assert Path("mine.toml").read_text() == device
     found = cli("estimate", "--net", "alexnet", "--hw", "./mine.toml", "--calibration", "constants.toml", "--json")
-    assert json.loads(found.out)["latency_s"] > 0
-    assert json.loads(cli("validate", "--measurements", "mine.csv", "--disturbed", "--json").out)["skipped"] == []
+    assert found.json["latency_s"] > 0
+    assert cli("validate", "--measurements", "mine.csv", "--disturbed", "--json").json["skipped"] == []
 
 
 def ended(number: int, folder: Path) -> tuple[int, str]:

@@ -1,8 +1,5 @@
 """Commands that change the machine or compare machines, by the cycle model: each point has its own SM."""
 
-import csv
-import io
-import json
 
 import numpy as np
 import pytest
@@ -49,8 +46,8 @@ def test_a_key_that_moves_no_closed_form_has_an_elasticity() -> None:
 def test_a_sweep_and_a_what_if_say_the_same(cli: Cli) -> None:
     swept = cli("sweep", *CELL, "--vary", "sm.cta_start=325clk,650clk")
     assert (swept.code, swept.err.count("changes no output")) == (0, 0)
-    first, second = (float(row["latency_s"]) for row in csv.DictReader(io.StringIO(swept.out)))
-    changed = json.loads(cli("whatif", *CELL, "--scale", "sm.cta_start=2", "--json").out)
+    first, second = (float(row["latency_s"]) for row in swept.rows)
+    changed = cli("whatif", *CELL, "--scale", "sm.cta_start=2", "--json").json
     assert changed["before"]["latency_s"] == pytest.approx(first, rel=1e-12)
     assert changed["after"]["latency_s"] == pytest.approx(second, rel=1e-12)
     assert second > first

@@ -1,4 +1,4 @@
-"""Laws of the machine: no roofline, issue slot or queue is passed, and more of anything is never slower."""
+"""Laws of the machine: no roofline, issue slot or queue is passed."""
 
 from dataclasses import replace
 from importlib.util import find_spec
@@ -21,14 +21,6 @@ DEVICES = ("tesla_k40", "gtx_1080", "tesla_v100_sxm2", "a100_sxm4_40gb", "rtx_40
 HITS = Source(past_l2=0.2)
 TILE = TiledProduct(m=128, n=128, k=8, threads=256, registers=120, shared=16384, depth=512, a=HITS, b=HITS)
 ATTENTION = AttentionTile(m=128, n=128, k=64, threads=128, registers=255, shared=65536, blocks=2, keys=HITS)
-# what more or less of makes no program slower: field of the machine, factor
-BETTER = [("alu", 0.5), ("shared", 0.5), ("l1", 0.5), ("l2", 0.5), ("dram", 0.5), ("l2_rate", 2.0), ("dram_rate", 2.0),
-          ("shared_bandwidth", 2.0), ("return_bandwidth", 2.0), ("l1_bandwidth", 2.0), ("register_reads", 2.0), ("barrier", 0.5),
-          ("fetch", 0.5), ("memory_interval", 0.5), ("access", 0.5),
-          ("cta_start", 0.5), ("buffers", 2), ("memory_queue", 2)]  # fmt: skip
-# Another order of warps can make a better machine slower for a while (Graham 1969): one loop length by so much, and over all of
-# them by less.
-ORDER, MEAN_ORDER, LENGTHS = 0.08, 0.06, (4, 7, 12)
 
 
 def of(hw: str) -> Machine:
@@ -43,18 +35,6 @@ def programs(on: Machine) -> list[Program]:
 
 def clocks(on: Machine, program: Program, ctas: int = 8, trips: int = 3) -> float:
     return run(prepared(on, program), ctas, trips=trips).clocks
-
-
-@pytest.mark.parametrize("hw", DEVICES)
-@pytest.mark.parametrize(("field", "factor"), BETTER)
-def test_more_of_anything_is_never_slower(hw: str, field: str, factor: float) -> None:
-    on = of(hw)
-    value = getattr(on, field) * factor
-    better = replace(on, **{field: int(value) if isinstance(getattr(on, field), int) else value})
-    for before, after in zip(programs(on), programs(better), strict=True):
-        ratios = [clocks(better, after, trips=trips) / clocks(on, before, trips=trips) for trips in LENGTHS]
-        assert max(ratios) <= 1 + ORDER
-        assert sum(ratios) / len(ratios) <= 1 + MEAN_ORDER
 
 
 @pytest.mark.parametrize("hw", DEVICES)

@@ -1,11 +1,11 @@
-"""Kernels that need the sum of a row before they write it: counts that a reader can check, and limits they keep."""
+"""Kernels that sum rows before they write them, or go through a window for each result: counts a reader can check, and limits."""
 
 from dataclasses import replace
 
 import pytest
 
 from archsim.cycle.machine import Machine, machine_of
-from archsim.cycle.passes import Rows, row_sums, rows_of_cta, spread
+from archsim.cycle.passes import PLACED, Rows, Window, per_value, row_sums, rows_of_cta, spread, windows
 from archsim.cycle.program import FP32, INT, Assembler, Source
 from archsim.cycle.run import SmRun, prepared, run
 from tests import shipped
@@ -87,3 +87,37 @@ def test_one_cta_alone_does_not_fill_the_memory() -> None:
     in_flight = CHANNEL.threads * 4 * 4  # four loads of 4 B of each thread
     assert alone.dram / alone.clocks <= in_flight / on.dram * 1.5 + on.dram_rate * 0.1
     assert alone.dram / alone.clocks < ran(CHANNEL, 4, on).dram / ran(CHANNEL, 4, on).clocks
+
+
+# ----------------------------------------------------------------------------------------------------------------- windows
+
+
+CHECKED = Window(values=9, inputs=Source(past_l1=0.25))
+TAPS = Window(values=9, checked=False, weights=True)
+
+
+def passed(window: Window, ctas: int = 1) -> SmRun:
+    on = machine("gtx_1080")
+    return run(prepared(on, windows(on, window)), ctas)
+
+
+@pytest.mark.parametrize("window", [CHECKED, TAPS, replace(TAPS, weights=False, combine=2)])
+def test_each_value_takes_its_instructions(window: Window) -> None:
+    assert passed(window).issued == 8 * (PLACED + 9 * per_value(window) + 2)  # a store and the end, in eight warps
+
+
+def test_each_value_is_loaded_and_a_quarter_of_them_past_the_l1() -> None:
+    found = passed(CHECKED)
+    assert found.l1 == 256 * 4 * (9 + 1)
+    assert found.l2 == pytest.approx(256 * 4 * (9 / 4 + 1), rel=0.1)
+    assert found.stored == 256 * 4
+
+
+def test_a_window_whose_bounds_are_checked_takes_longer() -> None:
+    unrolled = replace(CHECKED, checked=False)
+    assert passed(CHECKED, 32).clocks > passed(unrolled, 32).clocks
+
+
+def test_windows_that_lie_apart_take_more_of_the_l1() -> None:
+    far = replace(TAPS, step=4.0, inputs=Source(past_l1=0.0))
+    assert passed(far, 32).clocks > passed(replace(far, step=1.0), 32).clocks

@@ -554,12 +554,15 @@ def metered(dtype: str, latency_us: str) -> dict[str, str]:
     return cells | {"source_id": "aiconfigurator", "split": "calibrate"}
 
 
-def test_the_power_of_a_call_that_the_meter_hardly_sees_is_scored_and_not_fitted(write: Write) -> None:
-    cases, skips = rows(write, POWERS, metered("fp8_block", "60"), metered("fp8_block", "120"))
+@pytest.mark.parametrize(("dtype", "latency_us", "split"), [
+    ("fp8_block", "60", "watched"),  # the meter hardly sees it
+    ("fp8_block", "120", "calibrate"),
+    ("bf16", "1000", "watched"),  # nothing wrote its operands
+])  # fmt: skip
+def test_a_power_that_says_little_is_scored_and_not_fitted(write: Write, dtype: str, latency_us: str, split: str) -> None:
+    cases, skips = rows(write, POWERS, metered(dtype, latency_us))
     assert not skips
-    assert [(case.metric, case.split) for case in cases] == [
-        ("latency_s", "calibrate"), ("power_w", "watched"), ("latency_s", "calibrate"), ("power_w", "calibrate"),
-    ]  # fmt: skip
+    assert [(case.metric, case.split) for case in cases] == [("latency_s", "calibrate"), ("power_w", split)]
 
 
 def test_a_power_that_was_read_before_the_kernel_is_skipped_and_its_time_is_not(write: Write) -> None:
@@ -568,11 +571,6 @@ def test_a_power_that_was_read_before_the_kernel_is_skipped_and_its_time_is_not(
     assert [case.metric for case in cases] == ["latency_s", "latency_s", "power_w", "latency_s"]
     assert [skip.line for skip in skips] == [2, 4]
     assert all("the power is that before the kernel" in skip.reason for skip in skips)
-
-
-def test_nothing_is_fitted_to_the_power_of_operands_that_nothing_wrote(write: Write) -> None:
-    cases, _ = rows(write, POWERS, metered("bf16", "1000"))
-    assert [(case.metric, case.split) for case in cases] == [("latency_s", "calibrate"), ("power_w", "watched")]
 
 
 def test_a_kernel_that_the_host_launched_takes_as_long_as_the_host(write: Write) -> None:

@@ -92,51 +92,42 @@ def test_no_model_beats_the_useful_arithmetic_at_peak(cell: dict[str, Any]) -> N
 
 
 @given(cells())
-def test_times_of_ops_add_up_to_the_latency(cell: dict[str, Any]) -> None:
+def test_an_answer_adds_up(cell: dict[str, Any]) -> None:
+    """Times of ops, of bounds, and of kernels with the wait for the host; FLOP, traffic and energy of ops and of components."""
     estimate = predicted(cell)
     assert all(op.time_s >= 0 and math.isfinite(op.time_s) for op in estimate.ops)
-    assert math.isclose(math.fsum(op.time_s for op in estimate.ops), estimate.latency_s, rel_tol=1e-9)
-    assert math.isclose(run(make_request(**cell)).latency_s[0], estimate.latency_s, rel_tol=1e-9)
-
-
-@given(cells())
-def test_breakdown_adds_up_to_the_latency(cell: dict[str, Any]) -> None:
-    estimate = predicted(cell)
     assert min(estimate.breakdown_s.values()) >= 0
-    assert math.isclose(math.fsum(estimate.breakdown_s.values()), estimate.latency_s, rel_tol=1e-9)
-
-
-@given(cells())
-def test_times_of_kernels_add_up_to_the_op_without_waiting(cell: dict[str, Any]) -> None:
-    estimate = predicted(cell)
     kernels = math.fsum(kernel.time_s for op in estimate.ops for kernel in op.kernels)
-    assert math.isclose(kernels + estimate.breakdown_s["host"], estimate.latency_s, rel_tol=1e-9)
-
-
-@given(cells())
-def test_flop_traffic_and_energy_of_ops_add_up(cell: dict[str, Any]) -> None:
-    estimate = predicted(cell)
+    times = {"ops": math.fsum(op.time_s for op in estimate.ops), "pipeline": run(make_request(**cell)).latency_s[0],
+             "bounds": math.fsum(estimate.breakdown_s.values()), "kernels": kernels + estimate.breakdown_s["host"]}  # fmt: skip
+    for name, time in times.items():
+        assert math.isclose(time, estimate.latency_s, rel_tol=1e-9), name
     for name in ("flop", "dram_bytes", "energy_j"):
         total = math.fsum(getattr(op, name) for op in estimate.ops)
         assert math.isclose(total, getattr(estimate, name), rel_tol=1e-12), name
+    assert tuple(estimate.energy_breakdown_j) == tuple(COMPONENTS)
+    for found in (estimate, *estimate.ops):
+        assert min(found.energy_breakdown_j.values()) >= 0
+        assert math.isclose(math.fsum(found.energy_breakdown_j.values()), found.energy_j, rel_tol=1e-12)
+    for name in COMPONENTS:
+        parts = math.fsum(op.energy_breakdown_j[name] for op in estimate.ops)
+        assert math.isclose(parts, estimate.energy_breakdown_j[name], rel_tol=1e-12, abs_tol=1e-30)
 
 
 @given(cells())
-def test_energy_is_power_times_time(cell: dict[str, Any]) -> None:
-    estimate = predicted(cell)
+def test_energy_is_power_times_time_and_power_lies_between_idle_and_the_limit(cell: dict[str, Any]) -> None:
+    estimate, device = predicted(cell), make_request(**cell).spec.device
     assert math.isclose(estimate.energy_j, estimate.power_w * estimate.latency_s, rel_tol=1e-12)
     assert math.isclose(estimate.throughput_per_s * estimate.latency_s, cell["batch"], rel_tol=1e-12)
     assert math.isclose(estimate.throughput_per_w * estimate.power_w, estimate.throughput_per_s, rel_tol=1e-12)
-
-
-@given(cells())
-def test_power_lies_between_idle_and_the_limit(cell: dict[str, Any]) -> None:
-    estimate, device = predicted(cell), make_request(**cell).spec.device
     limit = cell["power_limit"] or device.power.tdp
     assert estimate.power_limit_w == limit
     assert device.power.idle * (1 - LAST_BITS) <= estimate.power_w <= limit * (1 + LAST_BITS)
     low, high = estimate.power_interval_w
     assert device.power.idle * (1 - LAST_BITS) <= low <= estimate.power_w <= high <= limit * (1 + LAST_BITS)
+    low, high = estimate.latency_interval_s
+    assert 0 < low < estimate.latency_s < high
+    assert 0 < estimate.interval_level < 1
 
 
 @given(cells())
@@ -149,31 +140,11 @@ def test_every_op_stays_within_the_power_limit(cell: dict[str, Any]) -> None:
         assert op.energy_j >= stands * op.time_s * (1 - LAST_BITS) - 1e-13
 
 
-@given(cells())
-def test_components_of_the_energy_add_up(cell: dict[str, Any]) -> None:
-    estimate = predicted(cell)
-    assert tuple(estimate.energy_breakdown_j) == tuple(COMPONENTS)
-    for found in (estimate, *estimate.ops):
-        assert min(found.energy_breakdown_j.values()) >= 0
-        assert math.isclose(math.fsum(found.energy_breakdown_j.values()), found.energy_j, rel_tol=1e-12)
-    for name in COMPONENTS:
-        parts = math.fsum(op.energy_breakdown_j[name] for op in estimate.ops)
-        assert math.isclose(parts, estimate.energy_breakdown_j[name], rel_tol=1e-12, abs_tol=1e-30)
-
-
 @given(cells(), st.tuples(st.floats(0.01, 1.0), st.floats(0.01, 1.0)))
 def test_a_lower_power_limit_is_never_faster(cell: dict[str, Any], shares: tuple[float, float]) -> None:
     low, high = (run(make_request(**cell | {"power_limit": limit_of(cell["hw"], share)})) for share in sorted(shares))
     assert np.all(low.cost.time_s >= high.cost.time_s * (1 - LAST_BITS))
     assert low.latency_s[0] >= high.latency_s[0] * (1 - LAST_BITS) or np.any(low.cost.launches != high.cost.launches)
-
-
-@given(cells())
-def test_interval_holds_the_latency(cell: dict[str, Any]) -> None:
-    estimate = predicted(cell)
-    low, high = estimate.latency_interval_s
-    assert 0 < low < estimate.latency_s < high
-    assert 0 < estimate.interval_level < 1
 
 
 FEWER = ("winograd", "fft", "stage")  # algorithms that multiply less, or keep whole blocks of layers on the chip

@@ -9,7 +9,6 @@ import pytest
 
 import archsim
 from archsim.base.errors import ArgumentError, Unsupported
-from archsim.cost.dispatch import graph_launch
 from archsim.cost.team import dispatch_clock
 from archsim.device import catalog as devices
 from archsim.estimation.pipeline import device_of, run
@@ -58,14 +57,6 @@ def test_a_graph_never_widens_a_gap_that_is_short_already() -> None:
     assert device_of(replace(request, spec=short)).launch.latency == 1e-6
     assert device_of(request).launch.latency == request.calibration["graph.gap_s"]
     assert device_of(replace(request, graph=False)) is request.spec.device
-
-
-def test_a_graph_is_issued_no_later_than_its_first_op_would_be() -> None:
-    request = make_request("alexnet", "gtx_1080")
-    constants, clock = request.calibration, np.ravel(dispatch_clock(request.host)).item()
-    host = np.array([[3e-6, 1e-3], [9e-6, 1e-3]])
-    found = graph_launch(host, np.array([-1, 0, 1]), request.host, constants)
-    assert found.tolist() == [[3e-6], [min(9e-6, constants["graph.launch_clk"] / clock)]]
 
 
 def test_the_work_stays_and_the_interval_widens() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import numpy as np
@@ -11,79 +10,74 @@ import pytest
 from archsim.base.errors import Unsupported
 from archsim.measure.nodes import BUILDERS, window_pads
 from archsim.measure.onnx_session import build, feeds, model_of
-from archsim.trace.file import loads, names
+from archsim.trace.file import names
 from archsim.trace.op import KINDS
 from archsim.trace.trace import BoundTrace
 
 from ..each import each
-from ..shipped import load
+from ..shipped import line, load, network
 
 NOT_AT_INFERENCE = {"update", "cross_entropy"}
 READ_ONLY = {"group_norm", "element_wise", "reduce", "gather", "scatter", "traffic", "stated"}  # of models that were read
 READ_ONLY |= {"collective", "gated", "experts", "latent_attention"}
 
 
-def trace(inputs: dict[str, list[int]], *records: dict[str, Any]) -> BoundTrace:
-    head = {"schema": "archsim-trace/1", "name": "tiny", "inputs": inputs, "dtype": "fp32", "source": "test"}
-    return loads("".join(json.dumps(record) + "\n" for record in (head, *records))).bind()
-
-
-def op(kind: str, name: str, source: list[str], out: list[int], **more: Any) -> dict[str, Any]:
-    return {"op": kind, "name": name, "in": source, "out": out, **more}
+def trace(inputs: dict[str, list[int]], *lines: dict[str, Any]) -> BoundTrace:
+    return network(*lines, **inputs)
 
 
 X, SEQUENCE = {"x": [2, 4, 9, 9]}, {"x": [2, 5, 8]}
 CASES = {
-    "conv2d": (X, op("conv2d", "y", ["x"], [2, 6, 5, 4], kernel=[3, 3], stride=[2, 2], pad=[1, 0, 1, 1], groups=2)),
-    "dilated": (X, op("conv2d", "y", ["x"], [2, 4, 5, 5], kernel=[3, 3], dilation=[2, 2], groups=4, bias=False)),
-    "conv_transpose2d": (X, op("conv_transpose2d", "y", ["x"], [2, 3, 17, 19], kernel=[3, 3], stride=[2, 2], pad=[1, 0])),
-    "upsample": (X, op("upsample", "y", ["x"], [2, 4, 18, 18])),
-    "bilinear": (X, op("upsample", "y", ["x"], [2, 4, 13, 20], mode="bilinear")),
-    "leaky_relu": (X, op("leaky_relu", "y", ["x"], [2, 4, 9, 9])),
-    "hard_sigmoid": (X, op("hard_sigmoid", "y", ["x"], [2, 4, 9, 9])),
-    "hard_swish": (X, op("hard_swish", "y", ["x"], [2, 4, 9, 9])),
-    "scale": (X, op("scale", "y", ["x"], [2, 4, 9, 9])),
-    "scale_by": (X, op("scale_by", "y", ["x"], [2, 4, 9, 9], factor=0.25)),
-    "quantise": (X, op("quantise", "y", ["x"], [2, 4, 9, 9])),
-    "dynamic": (X, op("quantise", "y", ["x"], [2, 4, 9, 9], dynamic=True)),
-    "channel_norm": (X, op("rms_norm", "y", ["x"], [2, 4, 9, 9], axis=1)),
-    "max_pool": (X, op("max_pool", "y", ["x"], [2, 4, 5, 5], kernel=[2, 2], stride=[2, 2], ceil_mode=True)),
-    "avg_pool": (X, op("avg_pool", "y", ["x"], [2, 4, 5, 5], kernel=[3, 3], stride=[2, 2], pad=[1, 1])),
-    "global_avg_pool": (X, op("global_avg_pool", "y", ["x"], [2, 4, 1, 1])),
-    "lrn": (X, op("lrn", "y", ["x"], [2, 4, 9, 9])),
-    "batch_norm": (X, op("batch_norm", "y", ["x"], [2, 4, 9, 9])),
-    "bias_add": (X, op("bias_add", "y", ["x"], [2, 4, 9, 9])),
-    "relu6": (X, op("relu6", "y", ["x"], [2, 4, 9, 9])),
-    "dropout": (X, op("dropout", "y", ["x"], [2, 4, 9, 9])),
-    "add": (X, op("add", "y", ["x", "x", "x"], [2, 4, 9, 9])),
-    "mul": (X, op("mul", "y", ["x", "x"], [2, 4, 9, 9])),
-    "concat": (X, op("concat", "y", ["x", "x"], [2, 8, 9, 9])),
-    "pad": (X, op("pad", "y", ["x"], [2, 4, 10, 12], before=[0, 0, 1, 1], after=[0, 0, 0, 2])),
-    "reshape": (X, op("reshape", "y", ["x"], [2, 324])),
-    "transpose": (X, op("transpose", "y", ["x"], [2, 9, 9, 4], order=[0, 2, 3, 1])),
-    "slice": (X, op("slice", "y", ["x"], [2, 2, 9, 9], axis=1, start=1, stop=3)),
-    "linear": (SEQUENCE, op("linear", "y", ["x"], [2, 5, 3])),
-    "layer_norm": (SEQUENCE, op("layer_norm", "y", ["x"], [2, 5, 8])),
-    "softmax": (SEQUENCE, op("softmax", "y", ["x"], [2, 5, 8])),
-    "argmax": (SEQUENCE, op("argmax", "y", ["x"], [2, 5])),
-    "silu": (SEQUENCE, op("silu", "y", ["x"], [2, 5, 8])),
-    "gelu_tanh": (SEQUENCE, op("gelu_tanh", "y", ["x"], [2, 5, 8])),
-    "mask": (SEQUENCE, op("mask", "y", ["x"], [2, 5, 8])),
-    "floor": (SEQUENCE, op("floor", "y", ["x"], [2, 5, 8])),
-    "rms_norm": (SEQUENCE, op("rms_norm", "y", ["x"], [2, 5, 8])),
-    "rotary": (SEQUENCE, op("rotary", "y", ["x"], [2, 5, 8], width=4)),
-    "gelu": (SEQUENCE, op("gelu", "y", ["x"], [2, 5, 8])),
-    "sigmoid": (SEQUENCE, op("sigmoid", "y", ["x"], [2, 5, 8])),
-    "tanh": (SEQUENCE, op("tanh", "y", ["x"], [2, 5, 8])),
-    "relu": (SEQUENCE, op("relu", "y", ["x"], [2, 5, 8])),
-    "matmul": (SEQUENCE, op("matmul", "y", ["x", "x"], [2, 5, 5], transpose_b=True)),
-    "rnn": (SEQUENCE, op("rnn", "y", ["x"], [2, 5, 6], hidden=6, layers=2)),
-    "both_ways": (SEQUENCE, op("gru", "y", ["x"], [2, 5, 12], hidden=6, layers=2, bidirectional=True)),
-    "gru": (SEQUENCE, op("gru", "y", ["x"], [2, 5, 6], hidden=6, layers=2)),
-    "lstm": (SEQUENCE, op("lstm", "y", ["x"], [2, 5, 6], hidden=6, layers=2)),
-    "lstm_cell": ({"x": [3, 8], "s": [2, 3, 6]}, op("lstm_cell", "y", ["x", "s"], [2, 3, 6], hidden=6)),
-    "embedding": ({"x": [2, 5]}, op("embedding", "y", ["x"], [2, 5, 7], vocabulary=11, features=7)),
-    "attention": (SEQUENCE, op("attention", "y", ["x", "x", "x"], [2, 5, 8], heads=2, causal=True)),
+    "conv2d": (X, line("conv2d", "y", "x", [2, 6, 5, 4], kernel=[3, 3], stride=[2, 2], pad=[1, 0, 1, 1], groups=2)),
+    "dilated": (X, line("conv2d", "y", "x", [2, 4, 5, 5], kernel=[3, 3], dilation=[2, 2], groups=4, bias=False)),
+    "conv_transpose2d": (X, line("conv_transpose2d", "y", "x", [2, 3, 17, 19], kernel=[3, 3], stride=[2, 2], pad=[1, 0])),
+    "upsample": (X, line("upsample", "y", "x", [2, 4, 18, 18])),
+    "bilinear": (X, line("upsample", "y", "x", [2, 4, 13, 20], mode="bilinear")),
+    "leaky_relu": (X, line("leaky_relu", "y", "x", [2, 4, 9, 9])),
+    "hard_sigmoid": (X, line("hard_sigmoid", "y", "x", [2, 4, 9, 9])),
+    "hard_swish": (X, line("hard_swish", "y", "x", [2, 4, 9, 9])),
+    "scale": (X, line("scale", "y", "x", [2, 4, 9, 9])),
+    "scale_by": (X, line("scale_by", "y", "x", [2, 4, 9, 9], factor=0.25)),
+    "quantise": (X, line("quantise", "y", "x", [2, 4, 9, 9])),
+    "dynamic": (X, line("quantise", "y", "x", [2, 4, 9, 9], dynamic=True)),
+    "channel_norm": (X, line("rms_norm", "y", "x", [2, 4, 9, 9], axis=1)),
+    "max_pool": (X, line("max_pool", "y", "x", [2, 4, 5, 5], kernel=[2, 2], stride=[2, 2], ceil_mode=True)),
+    "avg_pool": (X, line("avg_pool", "y", "x", [2, 4, 5, 5], kernel=[3, 3], stride=[2, 2], pad=[1, 1])),
+    "global_avg_pool": (X, line("global_avg_pool", "y", "x", [2, 4, 1, 1])),
+    "lrn": (X, line("lrn", "y", "x", [2, 4, 9, 9])),
+    "batch_norm": (X, line("batch_norm", "y", "x", [2, 4, 9, 9])),
+    "bias_add": (X, line("bias_add", "y", "x", [2, 4, 9, 9])),
+    "relu6": (X, line("relu6", "y", "x", [2, 4, 9, 9])),
+    "dropout": (X, line("dropout", "y", "x", [2, 4, 9, 9])),
+    "add": (X, line("add", "y", "x x x", [2, 4, 9, 9])),
+    "mul": (X, line("mul", "y", "x x", [2, 4, 9, 9])),
+    "concat": (X, line("concat", "y", "x x", [2, 8, 9, 9])),
+    "pad": (X, line("pad", "y", "x", [2, 4, 10, 12], before=[0, 0, 1, 1], after=[0, 0, 0, 2])),
+    "reshape": (X, line("reshape", "y", "x", [2, 324])),
+    "transpose": (X, line("transpose", "y", "x", [2, 9, 9, 4], order=[0, 2, 3, 1])),
+    "slice": (X, line("slice", "y", "x", [2, 2, 9, 9], axis=1, start=1, stop=3)),
+    "linear": (SEQUENCE, line("linear", "y", "x", [2, 5, 3])),
+    "layer_norm": (SEQUENCE, line("layer_norm", "y", "x", [2, 5, 8])),
+    "softmax": (SEQUENCE, line("softmax", "y", "x", [2, 5, 8])),
+    "argmax": (SEQUENCE, line("argmax", "y", "x", [2, 5])),
+    "silu": (SEQUENCE, line("silu", "y", "x", [2, 5, 8])),
+    "gelu_tanh": (SEQUENCE, line("gelu_tanh", "y", "x", [2, 5, 8])),
+    "mask": (SEQUENCE, line("mask", "y", "x", [2, 5, 8])),
+    "floor": (SEQUENCE, line("floor", "y", "x", [2, 5, 8])),
+    "rms_norm": (SEQUENCE, line("rms_norm", "y", "x", [2, 5, 8])),
+    "rotary": (SEQUENCE, line("rotary", "y", "x", [2, 5, 8], width=4)),
+    "gelu": (SEQUENCE, line("gelu", "y", "x", [2, 5, 8])),
+    "sigmoid": (SEQUENCE, line("sigmoid", "y", "x", [2, 5, 8])),
+    "tanh": (SEQUENCE, line("tanh", "y", "x", [2, 5, 8])),
+    "relu": (SEQUENCE, line("relu", "y", "x", [2, 5, 8])),
+    "matmul": (SEQUENCE, line("matmul", "y", "x x", [2, 5, 5], transpose_b=True)),
+    "rnn": (SEQUENCE, line("rnn", "y", "x", [2, 5, 6], hidden=6, layers=2)),
+    "both_ways": (SEQUENCE, line("gru", "y", "x", [2, 5, 12], hidden=6, layers=2, bidirectional=True)),
+    "gru": (SEQUENCE, line("gru", "y", "x", [2, 5, 6], hidden=6, layers=2)),
+    "lstm": (SEQUENCE, line("lstm", "y", "x", [2, 5, 6], hidden=6, layers=2)),
+    "lstm_cell": ({"x": [3, 8], "s": [2, 3, 6]}, line("lstm_cell", "y", "x s", [2, 3, 6], hidden=6)),
+    "embedding": ({"x": [2, 5]}, line("embedding", "y", "x", [2, 5, 7], vocabulary=11, features=7)),
+    "attention": (SEQUENCE, line("attention", "y", "x x x", [2, 5, 8], heads=2, causal=True)),
 }
 
 
@@ -120,7 +114,7 @@ def test_causal_attention_is_what_its_definition_says() -> None:
 
 def test_a_window_hides_keys_long_before() -> None:
     """The last two keys of each query: what the others hold changes nothing."""
-    record = op("attention", "y", ["q", "k", "k"], [1, 4, 4], heads=1, causal=True, window=2)
+    record = line("attention", "y", "q k k", [1, 4, 4], heads=1, causal=True, window=2)
     out, given = answer(trace({"q": [1, 4, 4], "k": [1, 4, 4]}, record))
     q, k = given["q"][0], given["k"][0]
     for t in range(1, 4):
@@ -130,7 +124,7 @@ def test_a_window_hides_keys_long_before() -> None:
 
 def test_grouped_queries_share_their_keys() -> None:
     inputs = {"q": [2, 3, 8], "k": [2, 5, 4], "v": [2, 5, 4]}
-    out, given = answer(trace(inputs, op("attention", "y", ["q", "k", "v"], [2, 3, 8], heads=4, kv_heads=2, causal=True)))
+    out, given = answer(trace(inputs, line("attention", "y", "q k v", [2, 3, 8], heads=4, kv_heads=2, causal=True)))
     q = given["q"].reshape(2, 3, 4, 2).transpose(0, 2, 1, 3)
     k, v = (np.repeat(given[name].reshape(2, 5, 2, 2).transpose(0, 2, 1, 3), 2, 1) for name in "kv")
     scores = q @ k.transpose(0, 1, 3, 2) / 2**0.5 + np.triu(np.full((3, 5), -1e9), 3)
@@ -141,7 +135,7 @@ def test_grouped_queries_share_their_keys() -> None:
 
 def test_the_reset_of_a_gated_unit_acts_after_the_product_with_the_state() -> None:
     """Against the equations of cuDNN's form, written out; ONNX orders its gates z, r, n."""
-    bound = trace(SEQUENCE, op("gru", "y", ["x"], [2, 5, 3], hidden=3))
+    bound = trace(SEQUENCE, line("gru", "y", "x", [2, 5, 3], hidden=3))
     out, given = answer(bound)
     weights = build(bound).weights
     w, r, b = (weights[f"y:{name}0"][0].astype(float) for name in "wrb")
@@ -183,7 +177,7 @@ def test_a_small_network_of_the_zoo_runs_and_its_ops_are_timed() -> None:
 
 def test_weights_stay_outside_the_model() -> None:
     pytest.importorskip("onnx")
-    bound = trace({"x": [2, 1000]}, op("linear", "y", ["x"], [2, 1000]))
+    bound = trace({"x": [2, 1000]}, line("linear", "y", "x", [2, 1000]))
     assert len(model_of(build(bound))) < 10_000
 
 
@@ -198,7 +192,7 @@ def test_a_kind_without_a_builder_is_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_queries_keys_and_values_side_by_side_are_taken_apart() -> None:
-    out, given = answer(trace({"x": [2, 5, 16]}, op("attention", "y", ["x"], [2, 5, 8], heads=4, kv_heads=2)))
+    out, given = answer(trace({"x": [2, 5, 16]}, line("attention", "y", "x", [2, 5, 8], heads=4, kv_heads=2)))
     q, k, v = np.split(given["x"], [8, 12], axis=2)
     inputs = {"q": [2, 5, 8], "k": [2, 5, 4], "v": [2, 5, 4]}
     heads = [x.reshape(2, 5, -1, 2).transpose(0, 2, 1, 3) for x in (q, k, v)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -16,8 +15,9 @@ from archsim.measure.nodes import BUILDERS
 from archsim.measure.torch_calls import CALLS, attention_by_products, constants_of, shapes_of
 from archsim.measure.torch_session import MODES, TASKS, TorchMode, TorchSession, default_stack, mode_of, session_class
 from archsim.stack import catalog as stacks
-from archsim.trace.file import load, loads
+from archsim.trace.file import load
 from archsim.trace.trace import BoundTrace
+from tests.shipped import line, network
 
 
 class Tensor(np.ndarray[Any, Any]):
@@ -75,14 +75,10 @@ def stand_in(gpu: bool) -> Any:
 
 
 def trace() -> BoundTrace:
-    records: list[dict[str, Any]] = [
-        {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"x": [2, 4]}, "dtype": "fp32", "source": "test"},
-        {"op": "linear", "name": "fc1", "in": ["x"], "out": [2, 8]},
-        {"op": "relu", "name": "relu1", "in": ["fc1"], "out": [2, 8]},
-        {"op": "linear", "name": "fc2", "in": ["relu1"], "out": [2, 3], "bias": False},
-        {"op": "concat", "name": "both", "in": ["fc1", "fc2"], "out": [2, 11]},
-    ]
-    return loads("".join(json.dumps(record) + "\n" for record in records)).bind()
+    return network(
+        line("linear", "fc1", "x", [2, 8]), line("relu", "relu1", "fc1", [2, 8]),
+        line("linear", "fc2", "relu1", [2, 3], bias=False), line("concat", "both", "fc1 fc2", [2, 11]), x=[2, 4],
+    )  # fmt: skip
 
 
 def test_a_network_runs_and_is_timed_op_by_op_on_the_processor() -> None:

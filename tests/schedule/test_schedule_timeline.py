@@ -70,17 +70,15 @@ def test_order_of_time(queue: tuple[np.ndarray, np.ndarray]) -> None:
         assert np.all(timeline.end_s[:, -1] >= queue[0].sum(axis=-1) - 1e-12)
 
 
-def test_a_host_that_keeps_up_is_hidden() -> None:
-    """Three kernels of 5 s each; a call takes 1 s: only the first is waited for."""
-    timeline = asynchronous(np.array([[5.0, 5.0, 5.0]]), np.array([1.0, 1.0, 1.0]))
-    assert timeline.start_s.tolist() == [[1, 6, 11]]
-    assert timeline.wait_s.tolist() == [[1, 0, 0]]
-
-
-def test_a_host_that_is_too_slow_is_seen() -> None:
-    timeline = asynchronous(np.array([[1.0, 1.0, 1.0]]), np.array([5.0, 5.0, 5.0]))
-    assert timeline.end_s.tolist() == [[6, 11, 16]]
-    assert timeline.wait_s.tolist() == [[5, 4, 4]]
+@pytest.mark.parametrize(
+    ("work", "call", "starts", "waits"), [(5.0, 1.0, [1, 6, 11], [1, 0, 0]), (1.0, 5.0, [5, 10, 15], [5, 4, 4])]
+)
+def test_a_host_that_keeps_up_is_hidden_and_one_that_is_too_slow_is_seen(
+    work: float, call: float, starts: list[float], waits: list[float]
+) -> None:
+    """Three kernels; only the first is waited for, or each."""
+    timeline = asynchronous(np.full((1, 3), work), np.full(3, call))
+    assert (timeline.start_s.tolist(), timeline.wait_s.tolist()) == ([starts], [waits])
 
 
 def test_one_host_serves_all_devices() -> None:

@@ -32,12 +32,9 @@ def test_fewer_SMs_move_ops_to_the_arithmetic() -> None:
     assert ("memory-bound", "compute-bound") in found.moves
 
 
-def test_what_only_informs_changes_nothing() -> None:
-    assert change(of(), of(settings={"market.price": "1 USD"}), ()).idle
-
-
-def test_memory_that_only_holds_more_is_a_change() -> None:
-    assert not change(of(), of(settings={"memory.capacity": "8 GiB"}), ()).idle
+@pytest.mark.parametrize(("key", "value", "idle"), [("market.price", "1 USD", True), ("memory.capacity", "8 GiB", False)])
+def test_what_only_informs_changes_nothing_and_memory_that_only_holds_more_does(key: str, value: str, idle: bool) -> None:
+    assert change(of(), of(settings={key: value}), ()).idle == idle
 
 
 def test_ops_of_one_side_are_kept() -> None:

@@ -102,12 +102,12 @@ NIN = [
 ]  # fmt: skip
 
 
-def resnet_cifar(blocks: int) -> list[Count]:
+def resnet_cifar(blocks: int, bias: int = 0) -> list[Count]:
     """Two convolutions a block, `blocks` in each stage; padded shortcuts multiply nothing."""
     return [
-        conv_bn(32 * 32, 16, 3, 9), conv_bn(32 * 32, 16, 16, 9, 2 * blocks),
-        conv_bn(16 * 16, 32, 16, 9), conv_bn(16 * 16, 32, 32, 9, 2 * blocks - 1),
-        conv_bn(8 * 8, 64, 32, 9), conv_bn(8 * 8, 64, 64, 9, 2 * blocks - 1), fc(64, 10),
+        conv_bn(32 * 32, 16, 3, 9, bias=bias), conv_bn(32 * 32, 16, 16, 9, 2 * blocks, bias=bias),
+        conv_bn(16 * 16, 32, 16, 9, bias=bias), conv_bn(16 * 16, 32, 32, 9, 2 * blocks - 1, bias=bias),
+        conv_bn(8 * 8, 64, 32, 9, bias=bias), conv_bn(8 * 8, 64, 64, 9, 2 * blocks - 1, bias=bias), fc(64, 10),
     ]  # fmt: skip
 
 
@@ -201,45 +201,33 @@ def resnet_basic(a: int, b: int, c: int, d: int) -> list[Count]:
     ]  # fmt: skip
 
 
-def resnet_bottleneck(*counts: int) -> list[Count]:
-    """Three convolutions a block; the first 1 x 1 of a stage still sees the larger image of the stage before."""
-    layers = [STEM, fc(2048, 1000)]
-    table = [
-        (64, 64, 56 * 56, 56 * 56),
-        (128, 256, 56 * 56, 28 * 28),
-        (256, 512, 28 * 28, 14 * 14),
-        (512, 1024, 14 * 14, 49),
-    ]
-    for count, (width, before, larger, area) in zip(counts, table, strict=True):
-        layers += [
-            conv_bn(larger, width, before, 1), conv_bn(area, width, 4 * width, 1, count - 1),
-            conv_bn(area, width, width, 9, count), conv_bn(area, 4 * width, width, 1, count),
-            conv_bn(area, 4 * width, before, 1),
-        ]  # fmt: skip
-    return layers
-
-
 STAGES = ((64, 64), (128, 256), (256, 512), (512, 1024))  # width of a block's inner layers, channels before the stage
+AREAS, LARGER = (56, 28, 14, 7), (56, 56, 28, 14)  # sides of the images of the stages, and of those that enter them
 
 
-def resnet_original(*counts: int, stem: Count | None = None, areas: tuple[int, ...] = (56, 28, 14, 7)) -> list[Count]:
-    """As above, but the first 1 x 1 of a stage sees the smaller image already."""
-    layers = [stem or STEM, fc(2048, 1000)]
-    table = [(width, before, area) for (width, before), area in zip(STAGES, areas, strict=True)]
-    for count, (width, before, area) in zip(counts, table, strict=True):
+def resnet_bottleneck(
+    *counts: int, stem: Count = STEM, areas: tuple[int, ...] = AREAS, entering: tuple[int, ...] = LARGER
+) -> list[Count]:
+    """Three convolutions a block; the first 1 x 1 of a stage still sees the larger image of the stage before."""
+    layers = [stem, fc(2048, 1000)]
+    for count, (width, before), larger, area in zip(counts, STAGES, entering, areas, strict=True):
         layers += [
-            conv_bn(area**2, width, before, 1), conv_bn(area**2, width, 4 * width, 1, count - 1),
+            conv_bn(larger**2, width, before, 1), conv_bn(area**2, width, 4 * width, 1, count - 1),
             conv_bn(area**2, width, width, 9, count), conv_bn(area**2, 4 * width, width, 1, count),
             conv_bn(area**2, 4 * width, before, 1),
         ]  # fmt: skip
     return layers
 
 
+def resnet_original(*counts: int, stem: Count = STEM, areas: tuple[int, ...] = AREAS) -> list[Count]:
+    """As above, but the first 1 x 1 of a stage sees the smaller image already."""
+    return resnet_bottleneck(*counts, stem=stem, areas=areas, entering=areas)
+
+
 def resnet_slim(*counts: int) -> list[Count]:
     """The 3 x 3 of a stage's last block, but the last stage's, halves the image; all shortcuts see the image of the stage."""
     layers = [STEM, fc(2048, 1000)]
-    table = [(64, 64, 56, 28), (128, 256, 28, 14), (256, 512, 14, 7), (512, 1024, 7, 7)]
-    for count, (width, before, area, after) in zip(counts, table, strict=True):
+    for count, (width, before), area, after in zip(counts, STAGES, AREAS, (28, 14, 7, 7), strict=True):
         layers += [
             conv_bn(area**2, width, before, 1), conv_bn(area**2, width, 4 * width, 1, count - 1),
             conv_bn(area**2, width, width, 9, count - 1), conv_bn(after**2, width, width, 9),
@@ -257,40 +245,14 @@ def resnet_mxnet(*counts: int) -> list[Count]:
 def resnet_preactivation(*counts: int) -> list[Count]:
     """As the first, but normalised before each convolution: bare shortcuts, one last norm."""
     layers = [STEM, norm(2048), fc(2048, 1000)]
-    table = [
-        (64, 64, 56 * 56, 56 * 56), (128, 256, 56 * 56, 28 * 28),
-        (256, 512, 28 * 28, 14 * 14), (512, 1024, 14 * 14, 7 * 7),
-    ]  # fmt: skip
-    for count, (width, before, larger, area) in zip(counts, table, strict=True):
+    for count, (width, before), larger, area in zip(counts, STAGES, LARGER, AREAS, strict=True):
         layers += [
-            bare(larger, width, before, 1), bare(area, width, 4 * width, 1, count - 1),
-            bare(area, width, width, 9, count), bare(area, 4 * width, width, 1, count),
-            bare(area, 4 * width, before, 1), norm(width, 2 * count), norm(4 * width, count - 1),
+            bare(larger**2, width, before, 1), bare(area**2, width, 4 * width, 1, count - 1),
+            bare(area**2, width, width, 9, count), bare(area**2, 4 * width, width, 1, count),
+            bare(area**2, 4 * width, before, 1), norm(width, 2 * count), norm(4 * width, count - 1),
         ]  # fmt: skip
         layers += [norm(before)] if before > 64 else []  # the very first block reads the normalised stem
     return layers
-
-
-RESNET_56 = [
-    conv_bn(32 * 32, 16, 3, 9), conv_bn(32 * 32, 16, 16, 9, 18),
-    conv_bn(16 * 16, 32, 16, 9), conv_bn(16 * 16, 32, 32, 9, 17),
-    conv_bn(8 * 8, 64, 32, 9), conv_bn(8 * 8, 64, 64, 9, 17), fc(64, 10),
-]  # fmt: skip
-
-
-# the same products, each with a bias
-RESNET_56_TENSORFLOW = [
-    conv_bn(32 * 32, 16, 3, 9, bias=1), conv_bn(32 * 32, 16, 16, 9, 18, bias=1),
-    conv_bn(16 * 16, 32, 16, 9, bias=1), conv_bn(16 * 16, 32, 32, 9, 17, bias=1),
-    conv_bn(8 * 8, 64, 32, 9, bias=1), conv_bn(8 * 8, 64, 64, 9, 17, bias=1), fc(64, 10),
-]  # fmt: skip
-
-
-RESNET_56_CNTK = [
-    conv_bn(32 * 32, 16, 3, 9), conv_bn(32 * 32, 16, 16, 9, 36),
-    conv_bn(16 * 16, 32, 16, 9), conv_bn(16 * 16, 32, 32, 9, 35), bare(16 * 16, 32, 16, 1),
-    conv_bn(8 * 8, 64, 32, 9), conv_bn(8 * 8, 64, 64, 9, 35), bare(8 * 8, 64, 32, 1), fc(64, 10),
-]  # fmt: skip
 
 
 def googlenet_module(area: int, c: int, a: int, b1: int, b3: int, c1: int, c5: int, d: int) -> Count:
@@ -317,24 +279,9 @@ GOOGLENET = [
 ]  # fmt: skip
 
 
-def googlenet_ported(area: int, c: int, a: int, b1: int, b3: int, c1: int, c3: int, d: int) -> Count:
-    return total([
-        conv_bn(area, a, c, 1), conv_bn(area, b1, c, 1), conv_bn(area, b3, b1, 9),
-        conv_bn(area, c1, c, 1), conv_bn(area, c3, c1, 9), conv_bn(area, d, c, 1),
-    ])  # fmt: skip
-
-
-GOOGLENET_TORCHVISION = [
-    conv_bn(112 * 112, 64, 3, 49), conv_bn(56 * 56, 64, 64, 1), conv_bn(56 * 56, 192, 64, 9),
-    *[googlenet_ported(*row) for row in GOOGLENET_MODULES], fc(1024, 1000),
-]  # fmt: skip
-
-
 def inception_bn_module(area: int, c: int, a: int, b1: int, b3: int, c1: int, c3: int, d: int) -> Count:
     return total([
-        conv_bn(area, a, c, 1, bias=1), conv_bn(area, b1, c, 1, bias=1), conv_bn(area, b3, b1, 9, bias=1),
-        conv_bn(area, c1, c, 1, bias=1), conv_bn(area, c3, c1, 9, bias=1), conv_bn(area, c3, c3, 9, bias=1),
-        conv_bn(area, d, c, 1, bias=1),
+        conv_bn(area, a, c, 1, bias=1), inception_bn_halving(area, area, c, b1, b3, c1, c3), conv_bn(area, d, c, 1, bias=1),
     ])  # fmt: skip
 
 
@@ -376,43 +323,6 @@ INCEPTION_BN_CAFFE = [
 ]  # fmt: skip
 
 
-def inception_v3_factorised(w: int) -> Count:
-    a = 17 * 17
-    return total([
-        conv_bn(a, 192, 768, 1, 2), conv_bn(a, w, 768, 1, 2), conv_bn(a, w, w, 7, 4), conv_bn(a, 192, w, 7, 2),
-    ])  # fmt: skip
-
-
-def inception_v3_square(c: int, projection: int) -> Count:
-    a = 35 * 35
-    return total([
-        conv_bn(a, 64, c, 1, 2), conv_bn(a, 48, c, 1), conv_bn(a, 64, 48, 25), conv_bn(a, 96, 64, 9),
-        conv_bn(a, 96, 96, 9), conv_bn(a, projection, c, 1),
-    ])  # fmt: skip
-
-
-def inception_v3_wide(c: int) -> Count:
-    a = 8 * 8
-    return total([
-        conv_bn(a, 320, c, 1), conv_bn(a, 384, c, 1), conv_bn(a, 384, 384, 3, 4), conv_bn(a, 448, c, 1),
-        conv_bn(a, 384, 448, 9), conv_bn(a, 192, c, 1),
-    ])  # fmt: skip
-
-
-INCEPTION_V3 = [
-    conv_bn(149 * 149, 32, 3, 9), conv_bn(147 * 147, 32, 32, 9), conv_bn(147 * 147, 64, 32, 9),
-    conv_bn(73 * 73, 80, 64, 1), conv_bn(71 * 71, 192, 80, 9),
-    inception_v3_square(192, 32), inception_v3_square(256, 64), inception_v3_square(288, 64),
-    conv_bn(17 * 17, 384, 288, 9), conv_bn(35 * 35, 64, 288, 1), conv_bn(35 * 35, 96, 64, 9),
-    conv_bn(17 * 17, 96, 96, 9),
-    inception_v3_factorised(128), inception_v3_factorised(160), inception_v3_factorised(160),
-    inception_v3_factorised(192),
-    conv_bn(17 * 17, 192, 768, 1, 2), conv_bn(8 * 8, 320, 192, 9), conv_bn(17 * 17, 192, 192, 7, 2),
-    conv_bn(8 * 8, 192, 192, 9),
-    inception_v3_wide(1280), inception_v3_wide(2048), fc(2048, 1000),
-]  # fmt: skip
-
-
 def fire(area: int, c: int, squeeze: int, expand: int) -> Count:
     return total([conv(area, squeeze, c, 1), conv(area, expand, squeeze, 1), conv(area, expand, squeeze, 9)])
 
@@ -444,22 +354,6 @@ def densenet(growth: int, stem: int, *counts: int) -> list[Count]:
     return [*layers, fc(channels, 1000)]
 
 
-def inverted_residual(larger: int, area: int, c: int, k: int, expansion: int) -> Count:
-    wide = expansion * c
-    expand = [conv_bn(larger, wide, c, 1)] if expansion > 1 else []
-    return total([*expand, conv_bn(area, wide, 1, 9), conv_bn(area, k, wide, 1)])
-
-
-MOBILENET_V2 = [
-    conv_bn(112 * 112, 32, 3, 9), inverted_residual(112 * 112, 112 * 112, 32, 16, 1),
-    inverted_residual(112 * 112, 56 * 56, 16, 24, 6), inverted_residual(56 * 56, 56 * 56, 24, 24, 6),
-    inverted_residual(56 * 56, 28 * 28, 24, 32, 6), *[inverted_residual(28 * 28, 28 * 28, 32, 32, 6)] * 2,
-    inverted_residual(28 * 28, 14 * 14, 32, 64, 6), *[inverted_residual(14 * 14, 14 * 14, 64, 64, 6)] * 3,
-    inverted_residual(14 * 14, 14 * 14, 64, 96, 6), *[inverted_residual(14 * 14, 14 * 14, 96, 96, 6)] * 2,
-    inverted_residual(14 * 14, 7 * 7, 96, 160, 6), *[inverted_residual(7 * 7, 7 * 7, 160, 160, 6)] * 2,
-    inverted_residual(7 * 7, 7 * 7, 160, 320, 6), conv_bn(7 * 7, 1280, 320, 1), fc(1280, 1000),
-]  # fmt: skip
-
 WIDE_FC = fc(26752, 2048), fc(2048, 26752)
 
 BY_HAND: dict[str, list[Count]] = {
@@ -481,6 +375,9 @@ BY_HAND: dict[str, list[Count]] = {
     "resnet_20": resnet_cifar(3),
     "resnet_32": resnet_cifar(5),
     "resnet_44": resnet_cifar(7),
+    "resnet_56": resnet_cifar(9),
+    "resnet_56@cntk": [*resnet_cifar(18), bare(16 * 16, 32, 16, 1), bare(8 * 8, 64, 32, 1)],
+    "resnet_56@tensorflow": resnet_cifar(9, bias=1),
     "resnet_110": resnet_cifar(18),
     "yolo_v2": YOLO_V2,
     "tiny_yolo_v2": TINY_YOLO_V2,
@@ -506,22 +403,16 @@ BY_HAND: dict[str, list[Count]] = {
     **{f"resnet_{depth}@slim": resnet_slim(*counts) for depth, counts in DEEP.items()},
     **{f"resnet_{depth}@mxnet": resnet_mxnet(*counts) for depth, counts in DEEP.items()},
     "resnet_200": resnet_preactivation(3, 24, 36, 3),
-    "resnet_56": RESNET_56,
-    "resnet_56@cntk": RESNET_56_CNTK,
-    "resnet_56@tensorflow": RESNET_56_TENSORFLOW,
     "googlenet": GOOGLENET,
-    "googlenet@torchvision": GOOGLENET_TORCHVISION,
     "googlenet@convnet": GOOGLENET,  # what it leaves out neither multiplies nor learns
     "inception_bn": INCEPTION_BN,
     "inception_bn@caffe": INCEPTION_BN_CAFFE,
-    "inception_v3": INCEPTION_V3,
     "squeezenet_1_0": SQUEEZENET_1_0,
     "squeezenet_1_1": SQUEEZENET_1_1,
     "densenet_121": densenet(32, 64, 6, 12, 24, 16),
     "densenet_161": densenet(48, 96, 6, 12, 36, 24),
     "densenet_169": densenet(32, 64, 6, 12, 32, 32),
     "densenet_201": densenet(32, 64, 6, 12, 48, 32),
-    "mobilenet_v2": MOBILENET_V2,
 }
 
 
@@ -636,7 +527,7 @@ BY_HAND |= {
 # parameters of the published weights: torchvision's table of models, and the checkpoints of the authors
 PUBLISHED = {
     "vit_base_16": 86_567_656, "vit_large_16": 304_326_632, "bert_base": 109_482_240, "bert_large": 335_141_888,
-    "googlenet@torchvision": 6_624_904, "distilbert": 66_362_880, "roberta_base": 124_645_632,
+    "distilbert": 66_362_880, "roberta_base": 124_645_632,
     "gpt2_small": 124_439_808, "gpt2_large": 774_030_080, "opt_1_3b": 1_315_758_080, "opt_13b": 12_853_473_280,
     "llama_2_7b": 6_738_415_616, "llama_2_13b": 13_015_864_320, "llama_3_8b": 8_030_261_248,
 }  # fmt: skip
@@ -652,14 +543,6 @@ EXACT = {
     "resnet_152": (11_513_626_624, 60_192_808),
 }
 
-# convnet-burden README (S. Albanie): MiB of parameters at 4 bytes, rounded, running statistics of the normalisations
-# included (up to 0.6 MiB), and "FLOPs" that are multiply-accumulates [1e9], rounded to whole numbers above 1e9
-BURDEN = {
-    "alexnet": (233, 0.727), "vgg_16": (528, 16), "vgg_19": (548, 20), "resnet_18": (45, 2), "resnet_34": (83, 4),
-    "resnet_50": (98, 4), "resnet_101": (170, 8), "resnet_152": (230, 11), "inception_v3": (91, 6),
-    "densenet_121": (31, 3), "densenet_161": (110, 8), "densenet_169": (55, 3), "densenet_201": (77, 4),
-}  # fmt: skip
-
 # parameters in millions as their authors print them: guolinke/deep-learning-benchmarks README (first five),
 # dlbench NetworksConfigsDoc (next two), Sandler et al. table 4, He et al. table 6, Brown et al. table 2.1
 AUTHORS = {
@@ -671,8 +554,9 @@ AUTHORS = {
 
 
 # multiply-accumulates of all convolutions and linear layers, and parameters, of the definitions in torchvision 0.29 (VGG, Wide
-# ResNet, ResNeXt, RegNet, MobileNetV3, ShuffleNetV2, MnasNet, EfficientNet, ConvNeXt; DeepLabv3 without its auxiliary classifier,
-# SSD with 21 classes) and timm 1.0 (the others), counted as they run; the parameters are those of the published weights
+# ResNet, ResNeXt, RegNet, MobileNetV2 and V3, ShuffleNetV2, MnasNet, EfficientNet, ConvNeXt; GoogLeNet, Inception-v3 and
+# DeepLabv3 without their auxiliary classifiers, SSD with 21 classes) and timm 1.0 (the others), counted as they run; the
+# parameters are those of the published weights
 
 
 def jouppi_module(area: int, c: int, a: int, b1: int, b3: int, c1: int, c3: int, d: int, halved: int = 0) -> tuple[int, int]:
@@ -708,10 +592,13 @@ DEFINED: dict[str, Count] = {
     "efficientnet_b5": (10_266_384_752, 30_389_784),
     "efficientnet_b6": (19_067_593_536, 43_040_704),
     "efficientnet_b7": (37_745_884_192, 66_347_960),
+    "googlenet@torchvision": (1_498_376_192, 6_624_904),
     "inception_resnet_v2": (13_155_794_016, 55_843_464),
+    "inception_v3": (5_713_216_096, 23_834_568),
     "inception_v4": (12_253_974_624, 42_679_816),
     "mnasnet_1_0": (314_415_872, 4_383_312),
     "mobilenet_v1": (568_740_352, 4_231_976),
+    "mobilenet_v2": (300_774_272, 3_504_872),
     "mobilenet_v3_large": (216_589_760, 5_483_032),
     "mobilenet_v3_small": (56_510_400, 2_542_856),
     "mobilevit_s": (2_000_831_488, 5_578_632),  # the parameters of the published weights
@@ -801,14 +688,6 @@ def test_work_and_stored_values_are_those_that_darknet_prints(name):
 @pytest.mark.parametrize("name", EXACT)
 def test_work_and_parameters_are_the_known_exact_figures(name):
     assert counted(name) == EXACT[name]
-
-
-@each("name", BURDEN)
-def test_work_and_parameters_agree_with_the_rounded_figures_of_convnet_burden(name):
-    macs, parameters = counted(name)
-    mebibytes, giga = BURDEN[name]
-    assert abs(parameters * 4 / 2**20 - mebibytes) < 1.1
-    assert abs(macs / 1e9 - giga) < (0.6 if giga >= 1 else 0.005)
 
 
 @each("name", AUTHORS)

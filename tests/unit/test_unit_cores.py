@@ -145,12 +145,6 @@ def test_threads_that_spin_keep_the_whole_team_awake_and_no_more() -> None:
         assert number(team.awake_cores(kernel(spin=spin), machine(), np.array([workers]), threads)) == awake
 
 
-@pytest.mark.parametrize(("count", "awake", "share"), [(1.0, 1.0, 1.0), (2.0, 2.0, 0.0), (3.0, 2.0, 0.5), (5.0, 2.0, 0.75)])
-def test_turbo_goes_down_by_even_steps(count: float, awake: float, share: float) -> None:
-    found = cores.active_clock(machine(core={"count": count}), np.array([awake]), 3e9)
-    assert number(found) == pytest.approx(3e9 + 1e9 * share)
-
-
 def test_a_single_block_occupies_no_more_than_one_core() -> None:
     for blocks, workers, expected in ((1.0, 4.0, True), (4.0, 4.0, True), (5.0, 4.0, False), (0.0, 4.0, False), (0.0, 3.0, True)):
         one = kernel(channels=4 * blocks, block_registers=1.0)

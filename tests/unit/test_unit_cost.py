@@ -41,7 +41,7 @@ from archsim.cost.sm import (
     work_done,
 )
 from archsim.cost.switched import cache_energy, mac_energy, memory_energy, node_energy, voltage
-from archsim.cost.team import active_cores, awake_cores, busiest_share, fork_join, undisturbed, unoccupied
+from archsim.cost.team import active_cores, busiest_share, undisturbed
 from archsim.cost.traffic import (
     awaited_bytes,
     bytes_read,
@@ -457,35 +457,12 @@ def test_pixels_of_a_direct_convolution_pass_once_for_each_block_of_channels() -
     assert refill_bytes(kernels, cpu()).tolist() == [10 * 6 * 256 * 4, 2 * 10 * 6 * 256 * 4]
 
 
-def test_idle_threads_that_spin_keep_their_cores_awake() -> None:
-    for spin, awake in ((0, 1), (1, 4)):
-        assert awake_cores(on_cpu(element_wise(items=1e6, threaded=0), spin=spin), cpu(), np.array([1.0]), 8).tolist() == [awake]
-
-
-def test_fewer_blocks_than_cores_leave_threads_without_work() -> None:
-    kernels = on_cpu(*[product(8, 16, 50, channels=8 * blocks) for blocks in (0, 4, 5)], block_registers=1)
-    assert unoccupied(kernels, cpu(), np.full(3, 4.0)).tolist() == [False, True, False]
-
-
 def test_one_core_draws_what_its_miss_buffers_allow() -> None:
     """Lines on their way into the second level, or the twelve of the first where nobody has told those of the second."""
     for buffers, lines in ((16.0, 16), (None, 12)):
         device = replace(cpu(), l2=replace(cpu().l2, miss_buffers=buffers))
         assert memory_bandwidth(device, np.array([1.0]), 1.0)[0] == pytest.approx(lines * 64 / 61.5e-9)
         assert memory_bandwidth(device, np.array([4.0]), 1.0)[0] == pytest.approx(34.1e9 * device.memory.achievable)
-
-
-def test_threads_beyond_the_cores_work_on_nothing() -> None:
-    kernels = on_cpu(element_wise(b_bytes=1e6, c_bytes=1e6, items=1e6))
-    serial = on_cpu(element_wise(b_bytes=1e6, c_bytes=1e6, items=1e6, threaded=0))
-    assert [active_cores(kernels, cpu(), threads)[0] for threads in (1, 3, 4, 8)] == [1, 3, 4, 4]
-    assert active_cores(serial, cpu(), 4)[0] == 1
-
-
-def test_a_library_with_least_rows_of_a_thread_gives_a_narrow_product_to_one_thread() -> None:
-    cut, free = [{"min_rows_per_thread": rows} for rows in (2, 0)]
-    kernels = on_cpu(product(1000, 16, 50, **cut), product(1000, 15, 50, **cut), product(1000, 15, 50, **free))
-    assert active_cores(kernels, cpu("xeon_e5_2630_v3"), 8).tolist() == [8, 1, 8]
 
 
 def test_the_clock_falls_from_the_turbo_of_one_core_to_that_of_a_full_socket() -> None:
@@ -519,42 +496,10 @@ def test_the_busiest_core_gets_whole_blocks_or_strips() -> None:
     assert shares(1, 1) == [1, 1, 1]
 
 
-def test_a_library_with_least_rows_of_a_thread_wakes_its_threads_one_by_one() -> None:
-    kernels = on_cpu(product(49, 10, 50), product(49, 10, 800, min_rows_per_thread=1, packed=1))
-    constants = {"cpu.wake_s": 1e-6, "cpu.rouse_clk": 0.0, "cpu.call_clk": 0.0}
-    panels, line = panels_of(kernels, cpu()), 2 * 42 / 4.2e9
-    four, one = (fork_join(kernels, cpu(), np.full(2, cores), 8, panels, constants).tolist() for cores in (4.0, 1.0))
-    assert four == pytest.approx([6 * line, 6 * line + 7e-6 + 4 * 7 * line * 3])
-    assert one == [0, 0]
-
-
 def test_strips_read_the_other_operand_whole() -> None:
     kernels = on_cpu(product(64, 64, 64), product(64, 64, 64, min_rows_per_thread=1))
     cached = last_level_bytes(kernels, cpu(), np.array([4.0, 4.0]), np.zeros(2))
     assert cached[1] - cached[0] == 3 * 64 * 64 * 4
-
-
-def test_clocks_of_a_product_are_those_of_its_blocks() -> None:
-    """Six rows of two registers and two of them: 51 steps of 6 clocks and of 4, which is the latency of a multiply-add.
-
-    SSE on AVX2's core starts 4 multiply-adds a clock for 16: 24 clocks and 8. Fetching adds its own. Of 16 pixels with 8 channels
-    two blocks of six rows and one of four have a single register each, and all wait for the latency.
-    """
-    constants = default().with_values({"loop.gathers_clk": 3.5})
-    panels = product(8, 16, 50, packed=1)
-    kernels = on_cpu(panels, looping(panels, gathers=2), product(8, 16, 50))
-    sse = on_cpu(panels, simd=128, fused=0)
-    found = [core_clocks(each, cpu(), "fp32", 1.0, constants).tolist() for each in (kernels, sse)]
-    assert found == [[51 * 10, 51 * 10 + 7, 51 * 12], [51 * 32]]
-
-
-def test_panels_are_copied_by_all_cores_or_for_each_block() -> None:
-    """The 510 clocks of two blocks, and 1200 values at two clocks: on four cores, and for the one block of three cores."""
-    constants = default().with_values({"cpu.pack_clk": 2.0})
-    kernels = on_cpu(*[product(8, 16, 50, packed=1, copied=1200, channels=8 * blocks) for blocks in (0, 3)],
-                     scalar_copies=1, block_registers=1)  # fmt: skip
-    clocks = busiest_clocks(kernels, cpu(), "fp32", np.array([4.0, 3.0]), 4, constants)
-    assert clocks.tolist() == pytest.approx([510 / 2 + 2400 / 4, 510 / 3 + 2400 / 3])
 
 
 def test_panels_are_copied_value_by_value_or_by_simd_instructions_or_ahead_of_the_run() -> None:

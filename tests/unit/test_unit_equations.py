@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost import cpu, cpu_traffic, dispatch, energy, gpu, idle, roofline, sm, switched, team, traffic
+from archsim.cost import cpu, cpu_traffic, dispatch, energy, gpu, idle, roofline, sm, switched, traffic
 from archsim.cost.bounds import BOUNDS, CPU, GPU
 from archsim.cost.cost import Cost, choose
 from archsim.cost.evaluate import gpu_cost
@@ -172,13 +172,6 @@ def test_a_written_line_is_read_first_and_parameters_always_come_from_memory() -
     kernels = pack_cpu(plans(*passes), CpuRuntime())
     moved = cpu_traffic.memory_bytes(kernels, processor(), np.full(2, 4.0), np.zeros(2))
     assert np.ravel(moved).tolist() == [1e3 + 3 * large, 1e3]
-
-
-def test_joining_a_team_takes_a_line_for_each_core_and_forking_it_another() -> None:
-    kernels, line = pack_cpu(plans(stream(items=1e6)), CpuRuntime()), 2 * 42 / 4.2e9
-    for workers in (1.0, 2.0, 4.0):
-        found = team.fork_join(kernels, catalog.find("i7_6700k").device, np.array([workers]), workers, np.ones(1), CONSTANTS)
-        assert only(found) == pytest.approx(2 * (workers - 1) * line)
 
 
 # ------------------------------------------------------------------------------------------------------------ dispatch

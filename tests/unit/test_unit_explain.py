@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -20,13 +19,13 @@ from archsim.explain.kernel import ExplainedRun, energy_steps, steps_of
 from archsim.explain.layer import Explanation, explain, slowest
 from archsim.explain.reader import COLUMN, COMPUTED, CONSTANT, FIXED, SETTING, SPEC, Reader
 from archsim.explain.value import Value, tree_of
+from tests.shipped import line, written
 
 ATTENTION = [
-    {"schema": "archsim-trace/1", "name": "tiny", "inputs": {"x": ["N", 64, 32]}, "dtype": "fp32", "source": "test"},
-    {"op": "linear", "name": "q", "in": ["x"], "out": ["N", 64, 32]},
-    {"op": "attention", "name": "a", "in": ["q", "q", "q"], "out": ["N", 64, 32], "heads": 2},
-    {"op": "reshape", "name": "flat", "in": ["a"], "out": ["N", 2048]},
-    {"op": "softmax", "name": "s", "in": ["flat"], "out": ["N", 2048]},
+    line("linear", "q", "x", ["N", 64, 32]),
+    line("attention", "a", "q q q", ["N", 64, 32], heads=2),
+    line("reshape", "flat", "a", ["N", 2048]),
+    line("softmax", "s", "flat", ["N", 2048]),
 ]
 CELLS = [
     ("alexnet", "gtx_1080", {"batch": 16, "task": "training_step"}),
@@ -55,7 +54,7 @@ MOST = 5  # ops of a network that are looked at
 @pytest.fixture(scope="module")
 def trace(tmp_path_factory: pytest.TempPathFactory) -> str:
     path: Path = tmp_path_factory.mktemp("traces") / "tiny.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in ATTENTION))
+    path.write_text(written(*ATTENTION, x=["N", 64, 32]))
     return str(path)
 
 

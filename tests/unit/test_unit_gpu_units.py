@@ -10,9 +10,8 @@ import pytest
 from archsim.base.errors import ArchsimError, ArgumentError, UnknownName
 from archsim.calibration.constants import default
 from archsim.cost.cost import ASYNCHRONOUS
-from archsim.cost.idle import idle_top
 from archsim.cost.switched import clock_energy, node_energy, operation_energy, voltage
-from archsim.cost.units import STANDING, at_other_clocks, unit_energies, unit_power
+from archsim.cost.units import at_other_clocks, unit_energies, unit_power
 from archsim.device.catalog import find
 from archsim.device.device import Gpu
 from archsim.device.units import AWAKE, DCGM, KNOWN, NSIGHT, UNITS, UnitClocks, shares_of, unit_named, unit_rates
@@ -135,15 +134,6 @@ def test_known_names_are_what_may_be_written() -> None:
 # power
 
 
-@each("name", ["tesla_k40", "gtx_980", "titan_xp", "tesla_v100_sxm2", "a100_sxm4_40gb", "rtx_4090", "h100_sxm5_80gb", "tegra_x1"])
-def test_idle_at_the_highest_clock_is_the_idle_power(name: str) -> None:
-    device = gpu(name)
-    parts = unit_power(device, {}, UnitClocks(core=idle_top(device)), default())
-    assert tuple(parts) == (*STANDING, *UNITS)
-    assert total(parts) == pytest.approx(one(device.power.idle), rel=1e-9)
-    assert one(parts["active_units"]) == 0.0
-
-
 def test_awake_sms_take_their_clock_trees() -> None:
     device, constants = gpu("titan_xp"), default()
     tree = one(clock_energy(device, voltage(1e9, device, constants), node_energy(device, constants), constants))
@@ -213,25 +203,6 @@ def test_an_energy_of_a_memory_that_nobody_knows_is_refused() -> None:
 # other clocks
 
 
-def test_the_same_clocks_leave_shares_as_they_are() -> None:
-    shares = {"fp32": np.array([0.7]), "dram": np.array([0.4]), AWAKE: np.array([0.9])}
-    moved = at_other_clocks(shares, GHZ, GHZ, 0.8)
-    assert {name: one(value) for name, value in moved.items()} == pytest.approx({"fp32": 0.7, "dram": 0.4, AWAKE: 0.9})
-
-
-def test_a_kernel_of_the_core_keeps_its_units_busy_at_any_clock_and_needs_less_of_the_memory() -> None:
-    shares = {"fp32": np.array([1.0]), "dram": np.array([0.1])}
-    moved = at_other_clocks(shares, UnitClocks(core=2e9), GHZ, 0.8)
-    assert one(moved["fp32"]) == pytest.approx(1.0, abs=0.01)
-    assert one(moved["dram"]) == pytest.approx(0.05, abs=0.001)
-
-
-def test_a_copy_is_as_fast_at_half_the_core_clock() -> None:
-    moved = at_other_clocks({"dram": np.array([0.8]), "fp32": np.array([0.1])}, UnitClocks(core=2e9), GHZ, 0.8)
-    assert 0.75 < one(moved["dram"]) <= 0.8
-    assert one(moved["fp32"]) == pytest.approx(0.2, rel=0.1)
-
-
 def test_work_is_kept_at_other_clocks() -> None:
     """Operations and bytes are in the proportion that they had: shares times clocks have one factor, that of the time."""
     shares = {"fp32": np.array([0.5]), "l2": np.array([0.2]), "dram": np.array([0.6])}
@@ -243,6 +214,7 @@ def test_work_is_kept_at_other_clocks() -> None:
 
 
 @each(("shares", "core", "memory", "expected"), [
+    ({"fp32": 0.7, "dram": 0.4, AWAKE: 0.9}, 1e9, 1.0, {"fp32": 0.7, "dram": 0.4, AWAKE: 0.9}),  # the same clocks
     # of the memory alone: all of its time, and the core hides
     ({"dram": 0.8, "fp32": 0.0}, 1e9, 0.5, {"dram": 0.8, "fp32": 0.0}),
     # both all of the time, and q = ASYNCHRONOUS: half the core clock takes ((2^q + 1) / 2)^(1/q)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import replace
 from typing import Any
 
@@ -18,9 +17,10 @@ from archsim.stack import catalog as stacks
 from archsim.stack.menu import Menu, Tile
 from archsim.stack.parts import Passes, UpdatePasses
 from archsim.stack.stack import AttentionChoice, Stack
-from archsim.trace import BoundTrace, load, loads, task_trace
+from archsim.trace import BoundTrace, load
 
 from ..each import each
+from ..shipped import line, network
 
 TILE = Tile(m=32, n=32, k=8, threads=64, registers=64, shared=4096)
 MENUS = ("gemm", "conv_forward", "conv_backward_data", "conv_backward_filter", "winograd", "transformed")
@@ -40,14 +40,8 @@ def looping(loop: str) -> Stack:
     return replace(stack(), window_loop=loop)
 
 
-def network(*ops: dict[str, Any], task: str = "inference", batch: int = 2, **inputs: list[Any]) -> BoundTrace:
-    head = {"schema": "archsim-trace/1", "name": "t", "inputs": inputs, "dtype": "fp32", "source": "test"}
-    text = "".join(json.dumps(record) + "\n" for record in (head, *ops))
-    return task_trace(loads(text, "t.jsonl"), task).bind(N=batch)
-
-
 def conv(out: list[Any], **words: Any) -> dict[str, Any]:
-    return {"op": "conv2d", "name": "c", "in": ["data"], "out": out, "bias": False, **words}
+    return line("conv2d", "c", "data", out, **{"bias": False, **words})
 
 
 def options(lowered: Lowered, op: int = 0) -> list[Option]:
@@ -70,7 +64,9 @@ def matrix_kernels(option: Option) -> list[Kernel]:
 
 
 # A layer small enough to count by hand: [2, 6, 9, 9] -> [2, 8, 7, 7], 3 x 3, after a layer so that it has a data gradient.
-FIRST = {"op": "conv2d", "name": "first", "in": ["data"], "out": ["N", 6, 9, 9], "kernel": [1, 1], "bias": False}
+FC = line("linear", "fc", "data", ["N", 64], bias=False)
+RELU = network(line("relu", "r", "data", ["N", 8, 8]), data=["N", 8, 8])
+FIRST = line("conv2d", "first", "data", ["N", 6, 9, 9], kernel=[1, 1], bias=False)
 LAYER = conv(["N", 8, 7, 7], kernel=[3, 3]) | {"in": ["first"]}
 MACS = 2 * 8 * 7 * 7 * 6 * 9
 
@@ -215,7 +211,7 @@ def test_few_input_channels_are_padded_to_a_word(channels: int, depth: int) -> N
 
 
 def test_a_load_of_several_values_goes_through_their_windows_at_once() -> None:
-    pool = {"op": "max_pool", "name": "pool", "in": ["data"], "out": ["N", 8, 4, 4], "kernel": [2, 2], "stride": [2, 2]}
+    pool = line("max_pool", "pool", "data", ["N", 8, 4, 4], kernel=[2, 2], stride=[2, 2])
     trace = network(pool, data=["N", 8, 8, 8])
     for vector, each_value in ((0, 4), (16, 1)):
         made = replace(stack("implicit_gemm"), window_loop="unrolled", vector_bytes=vector)
@@ -301,7 +297,7 @@ def test_a_separate_bias_is_a_pass_over_the_output() -> None:
 
 def test_a_bias_of_an_epilogue_has_a_gradient_of_its_own() -> None:
     """Forward it is part of the product; its gradient sums the rows in a kernel of its own, which one that is fused hides."""
-    fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", 32]} for name, before in (("a", "data"), ("b", "a"))]
+    fc = [line("linear", name, before, ["N", 32]) for name, before in (("a", "data"), ("b", "a"))]
     trace = network(*fc, task="forward_backward", batch=16, data=["N", 32])
     for rule, gradient in (("epilogue", ["gemm", "bias_gradient"]), ("fused", ["gemm"]), ("separate", ["gemm", "bias_gradient"])):
         chosen = replace(stack("implicit_gemm"), linear_bias=rule)
@@ -317,7 +313,7 @@ def test_a_bias_of_an_epilogue_has_a_gradient_of_its_own() -> None:
 def test_rows_that_wide_loads_do_not_divide_have_a_constant_where_the_library_has_one(
     inner: int, architecture: str, constant: str
 ) -> None:
-    trace = network({"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 512]}, batch=256, data=["N", inner])
+    trace = network(line("linear", "fc", "data", ["N", 512]), batch=256, data=["N", inner])
     made = lower(trace.ops, stacks.find("pytorch-2"), "gpu", "fp32", training=False, architecture=architecture)
     kernels = made.kernels
     assert {kernels.constants[int(index)] for index in kernels.efficiency} == {constant}
@@ -325,7 +321,7 @@ def test_rows_that_wide_loads_do_not_divide_have_a_constant_where_the_library_ha
 
 @pytest.mark.parametrize(("inner_first", "contiguous"), [(False, "forward"), (True, "backward_data")])
 def test_weights_that_lie_the_other_way_round_are_contiguous_in_the_other_pass(inner_first: bool, contiguous: str) -> None:
-    fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", 32], "inner_first": inner_first}
+    fc = [line("linear", name, before, ["N", 32], inner_first=inner_first)
           for name, before in (("a", "data"), ("b", "a"))]  # fmt: skip
     trace = network(*fc, task="forward_backward", batch=16, data=["N", 32])
     made = lowered(trace, stack("implicit_gemm"))
@@ -334,7 +330,7 @@ def test_weights_that_lie_the_other_way_round_are_contiguous_in_the_other_pass(i
 
 
 def test_fully_connected_sizes_in_each_phase() -> None:
-    fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", size], "bias": False} for name, before, size in
+    fc = [line("linear", name, before, ["N", size], bias=False) for name, before, size in
           (("a", "data", 48), ("b", "a", 32))]  # fmt: skip
     trace = network(*fc, task="forward_backward", batch=16, data=["N", 24])
     result = lowered(trace, stack("implicit_gemm"))
@@ -347,7 +343,7 @@ def test_fully_connected_sizes_in_each_phase() -> None:
 
 def test_rows_of_a_batched_product_are_the_columns_of_its_kernel() -> None:
     """[3, 40, 24] x [3, 24, 16]: a library that counts columns first computes 16 x 40."""
-    mm = {"op": "matmul", "name": "mm", "in": ["x", "y"], "out": ["N", 40, 16]}
+    mm = line("matmul", "mm", "x y", ["N", 40, 16])
     trace = network(mm, batch=3, x=["N", 40, 24], y=["N", 24, 16])
     (kernel,) = options(lowered(trace, stack("implicit_gemm")))[0].kernels
     assert (kernel.m, kernel.n, kernel.k, kernel.count) == (16, 40, 24, 3)
@@ -356,7 +352,7 @@ def test_rows_of_a_batched_product_are_the_columns_of_its_kernel() -> None:
 
 @pytest.mark.parametrize(("batch", "name"), [(1, "gemv_batched"), (3, "gemm_batched")])
 def test_thin_products_of_a_batch_are_no_matrix_vector_products(batch: int, name: str) -> None:
-    mm = {"op": "matmul", "name": "mm", "in": ["x", "y"], "out": ["N", 40, 2]}
+    mm = line("matmul", "mm", "x y", ["N", 40, 2])
     trace = network(mm, batch=batch, x=["N", 40, 24], y=["N", 24, 2])
     assert options(lowered(trace, stack("implicit_gemm")))[0].kernels[0].name == name
 
@@ -373,35 +369,31 @@ def test_thin_products_of_a_batch_are_no_matrix_vector_products(batch: int, name
 def test_a_library_chooses_among_the_tiles_and_splits_meant_for_the_size(
     m: int, n: int, k: int, tiles: set[int], splits: set[int]
 ) -> None:
-    fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", m], "bias": False}
+    fc = line("linear", "fc", "data", ["N", m], bias=False)
     menu = Menu(tiles=(TILE, replace(TILE, n=8, least_n=17)), split_k=(1, 2, 4), split_least_k=1024)
     chosen = replace(stack("implicit_gemm"), menus={"gemm": menu})
     columns = lowered(network(fc, batch=n, data=["N", k]), chosen).kernels
     assert (set(columns.tile_n.tolist()), set(columns.split.tolist())) == (tiles, splits)
 
 
+WIDE = {"split_least_k": 256, "split_wide_side": 32}
+FEW = WIDE | {"split_k": (1, 2, 4, 8), "split_wide": 2, "split_wide_part": 4096}
+LONG = WIDE | {"split_k": (1, 2), "split_wide_least": 640}
+
+
 @pytest.mark.parametrize(
-    ("n", "k", "splits"),
+    ("words", "n", "k", "splits"),
     [
-        (64, 4096, {1, 2}),  # wide in both directions: two parts at most
-        (32, 4096, {1, 2, 4, 8}),  # thin: whatever is no shorter than 256
-        (64, 4 * 4096, {1, 2, 4}),  # parts so long that width does not matter
+        (FEW, 64, 4096, {1, 2}),  # wide in both directions: two parts at most
+        (FEW | {"split_wide": 0}, 64, 4096, {1, 2, 4, 8}),
+        (FEW, 32, 4096, {1, 2, 4, 8}),  # thin: whatever is no shorter than 256
+        (FEW, 64, 4 * 4096, {1, 2, 4}),  # parts so long that width does not matter
+        (LONG, 64, 1279, {1}), (LONG, 64, 1280, {1, 2}), (LONG, 32, 512, {1, 2}),  # a shortest part of its own
     ],
-)
-def test_a_wide_product_is_cut_into_few_parts(n: int, k: int, splits: set[int]) -> None:
-    fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 64], "bias": False}
-    menu = Menu(tiles=(TILE,), split_k=(1, 2, 4, 8), split_least_k=256, split_wide=2, split_wide_side=32, split_wide_part=4096)
-    for wide, expected in ((2, splits), (0, {1, 2, 4, 8})):
-        chosen = replace(stack("implicit_gemm"), menus={"gemm": replace(menu, split_wide=wide)})
-        assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == expected
-
-
-@pytest.mark.parametrize(("n", "k", "splits"), [(64, 1279, {1}), (64, 1280, {1, 2}), (32, 512, {1, 2})])
-def test_a_wide_product_has_a_shortest_part_of_its_own(n: int, k: int, splits: set[int]) -> None:
-    fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 64], "bias": False}
-    menu = Menu(tiles=(TILE,), split_k=(1, 2), split_least_k=256, split_wide_least=640, split_wide_side=32)
-    chosen = replace(stack("implicit_gemm"), menus={"gemm": menu})
-    assert set(lowered(network(fc, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == splits
+)  # fmt: skip
+def test_a_wide_product_is_cut_into_few_long_parts(words: dict[str, Any], n: int, k: int, splits: set[int]) -> None:
+    chosen = replace(stack("implicit_gemm"), menus={"gemm": Menu(tiles=(TILE,), **words)})
+    assert set(lowered(network(FC, batch=n, data=["N", k]), chosen).kernels.split.tolist()) == splits
 
 
 def test_kernels_of_one_architecture_take_the_place_of_the_others() -> None:
@@ -409,8 +401,8 @@ def test_kernels_of_one_architecture_take_the_place_of_the_others() -> None:
     menus = {"gemm": Menu(tiles=(TILE,)), "gemm_batched": Menu(tiles=(replace(TILE, m=64),)), "gemm_batched.small": small}
     efficiency = {"gemm": FULL, "gemm.transposed": "gemm.cublas7", "gemm.transposed.volta": "gemm.cublas11.transposed"}
     chosen = replace(stack("implicit_gemm"), menus=menus, efficiency=efficiency)
-    batched = {"op": "matmul", "name": "mm", "in": ["x", "x"], "out": ["N", 24, 24]}
-    fc = {"op": "linear", "name": "fc", "in": ["mm"], "out": ["N", 24, 48], "bias": False}
+    batched = line("matmul", "mm", "x x", ["N", 24, 24])
+    fc = line("linear", "fc", "mm", ["N", 24, 48], bias=False)
     trace = network(batched, fc, batch=3, x=["N", 24, 24])
     found = {}
     for architecture in ("volta", "turing"):
@@ -420,7 +412,7 @@ def test_kernels_of_one_architecture_take_the_place_of_the_others() -> None:
 
 
 def test_only_forward_products_of_a_layer_read_both_operands_along_k() -> None:
-    fc = [{"op": "linear", "name": name, "in": [before], "out": ["N", 48], "bias": False} for name, before in
+    fc = [line("linear", name, before, ["N", 48], bias=False) for name, before in
           (("a", "data"), ("b", "a"))]  # fmt: skip
     trace = network(*fc, task="forward_backward", batch=16, data=["N", 24])
     chosen = replace(stack("implicit_gemm"), efficiency={"gemm": FULL, "gemm.transposed": "gemm.cublas7"})
@@ -429,22 +421,16 @@ def test_only_forward_products_of_a_layer_read_both_operands_along_k() -> None:
     assert found == {"forward": "gemm.cublas7", "backward_data": FULL, "backward_filter": FULL}
 
 
-def test_a_layer_may_cost_the_host_several_calls() -> None:
-    fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 48]}
-    chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3})
-    assert lowered(network(fc, batch=16, data=["N", 24]), chosen).kernels.host_ops.tolist() == [3]
-
-
 def test_calls_that_a_call_dispatches_are_counted_beside_it() -> None:
-    relu = {"op": "relu", "name": "r", "in": ["fc"], "out": ["N", 48]}
-    fc = {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 48]}
+    relu = line("relu", "r", "fc", ["N", 48])
+    fc = line("linear", "fc", "data", ["N", 48])
     chosen = replace(stack("implicit_gemm"), host_calls={"linear": 3}, nested_calls={"linear": 2})
     kernels = lowered(network(fc, relu, batch=16, data=["N", 24]), chosen).kernels
     assert (kernels.host_ops.tolist(), kernels.nested.tolist()) == ([3, 1], [2, 0])
 
 
 def test_streams_move_what_the_stack_says() -> None:
-    relu = {"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}
+    relu = line("relu", "r", "data", ["N", 8, 8])
     (option,) = options(lowered(network(relu, data=["N", 8, 8]), stack("implicit_gemm")))
     (kernel,) = option.kernels
     assert (kernel.a_bytes, kernel.b_bytes, kernel.c_bytes) == (0, 4 * 128, 4 * 128)
@@ -469,16 +455,14 @@ def test_a_kernel_goes_through_each_value_of_its_windows_by_the_loop_of_the_stac
 
 
 def test_ops_without_windows_go_through_none() -> None:
-    relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}, data=["N", 8, 8])
     for loop in ("checked", "unrolled"):
-        kernels = lowered(relu, looping(loop)).kernels
-        assert (kernels.checked.tolist(), kernels.unrolled.tolist(), kernels.flop.tolist()) == ([0], [0], [relu.ops[0].flop])
+        kernels = lowered(RELU, looping(loop)).kernels
+        assert (kernels.checked.tolist(), kernels.unrolled.tolist(), kernels.flop.tolist()) == ([0], [0], [RELU.ops[0].flop])
 
 
 def test_a_thread_loads_several_values_where_the_stack_says_so() -> None:
-    relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}, data=["N", 8, 8])
     wide = replace(stack(), vector_bytes=16, host_calls={"relu": 2})
-    one, four = (lowered(relu, chosen).kernels for chosen in (stack(), wide))
+    one, four = (lowered(RELU, chosen).kernels for chosen in (stack(), wide))
     assert (one.items.item(), four.items.item(), four.operand_b.item()) == (128, 32, 16)
     assert (one.host_ops.item(), four.host_ops.item()) == (1.0, 2.0)
     assert (one.b_bytes.item(), four.b_bytes.item()) == (512, 512)
@@ -488,14 +472,13 @@ def test_narrow_values_are_half_as_large() -> None:
     trace = network(conv(["N", 8, 7, 7], kernel=[3, 3]), data=["N", 6, 9, 9])
     wide, narrow = (options(lowered(trace, stack("implicit_gemm"), precision=p))[0].kernels[0] for p in ("fp32", "fp16"))
     assert (wide.b_bytes, wide.flop) == (2 * narrow.b_bytes, narrow.flop)
-    relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 8, 8]}, data=["N", 8, 8])
-    assert options(lowered(relu, stack("implicit_gemm"), precision="fp16"))[0].kernels[0].b_bytes == 2 * 128
+    assert options(lowered(RELU, stack("implicit_gemm"), precision="fp16"))[0].kernels[0].b_bytes == 2 * 128
 
 
 def test_views_and_dropout_launch_nothing_in_inference() -> None:
-    ops = [{"op": "reshape", "name": "flat", "in": ["data"], "out": ["N", 64]},
-           {"op": "dropout", "name": "drop", "in": ["flat"], "out": ["N", 64]},
-           {"op": "relu", "name": "r", "in": ["drop"], "out": ["N", 64]}]  # fmt: skip
+    ops = [line("reshape", "flat", "data", ["N", 64]),
+           line("dropout", "drop", "flat", ["N", 64]),
+           line("relu", "r", "drop", ["N", 64])]  # fmt: skip
     result = lowered(network(*ops, data=["N", 8, 8]), stack("implicit_gemm"))
     assert (result.plan_of >= 0).tolist() == [False, False, True]
 
@@ -545,7 +528,7 @@ def test_columns_nest() -> None:
 def recurrent(menus: tuple[str, ...], cell: str = "lstm", **words: Any) -> dict[str, dict[str, Kernel]]:
     """Kernels by phase and name of a recurrent layer of 12 units over 3 steps."""
     trace = network(
-        {"op": cell, "name": "l", "in": ["data"], "out": [3, "N", 12], "hidden": 12, **words}, task="forward_backward",
+        line(cell, "l", "data", [3, "N", 12], hidden=12, **words), task="forward_backward",
         batch=10, data=[3, "N", 12],
     )  # fmt: skip
     made = replace(stack(), menus={name: Menu(tiles=(TILE,)) for name in menus})
@@ -590,7 +573,7 @@ def test_gates_read_their_sums_and_the_state_and_a_reset_both_products(
 
 
 def test_both_directions_of_a_layer_multiply_and_the_next_reads_both() -> None:
-    layer = {"op": "gru", "name": "l", "in": ["data"], "out": [3, "N", 24], "hidden": 12, "layers": 2, "bidirectional": True}
+    layer = line("gru", "l", "data", [3, "N", 24], hidden=12, layers=2, bidirectional=True)
     kernels = options(lowered(network(layer, batch=10, data=[3, "N", 9]), stack()))[0].kernels
     assert [(k.m, k.n, k.k) for k in kernels if k.name == "gemm_input"] == [(36, 30, 9)] * 2 + [(36, 30, 24)] * 2
     assert [(k.m, k.n, k.k, k.repeat) for k in kernels if k.name == "gemm_recurrent"] == [(36, 10, 12, 3)] * 4
@@ -600,7 +583,7 @@ def test_a_framework_launches_as_many_kernels_for_a_gate_as_for_one_of_an_lstm()
     """13 for each step of an LSTM are one product and 12 others: 9 of them for three gates, 3 for one."""
     found = {}
     for cell in ("lstm", "gru", "rnn"):
-        trace = network({"op": cell, "name": "l", "in": ["data"], "out": [3, "N", 6], "hidden": 6}, data=[3, "N", 6])
+        trace = network(line(cell, "l", "data", [3, "N", 6], hidden=6), data=[3, "N", 6])
         made = replace(stack(), recurrent="steps", recurrent_launches=13)
         result = lowered(trace, made)
         gates = options(result)[0].kernels[-1]
@@ -610,7 +593,7 @@ def test_a_framework_launches_as_many_kernels_for_a_gate_as_for_one_of_an_lstm()
 
 def test_a_transposed_convolution_is_the_data_gradient_of_the_plain_one() -> None:
     """[2, 6, 9, 9] -> [2, 8, 19, 19] by windows of 3 and a stride of 2, and its gradients: the same products, roles exchanged."""
-    layer = {"op": "conv_transpose2d", "name": "c", "in": ["first"], "out": ["N", 8, 19, 19], "kernel": [3, 3], "stride": [2, 2]}
+    layer = line("conv_transpose2d", "c", "first", ["N", 8, 19, 19], kernel=[3, 3], stride=[2, 2])
     trace = network(FIRST, layer, task="forward_backward", data=["N", 3, 9, 9])
     result = lowered(trace, stack("implicit_gemm", bias="separate"))
     found = {op.phase: options(result, i)[0].kernels for i, op in enumerate(result.ops) if op.kind.op == "conv_transpose2d"}
@@ -626,7 +609,7 @@ def test_a_transposed_convolution_is_the_data_gradient_of_the_plain_one() -> Non
 
 @pytest.mark.parametrize(("dynamic", "names"), [(False, ["quantise"]), (True, ["largest", "quantise"])])
 def test_rounding_reads_halves_and_writes_bytes_and_a_scale_takes_a_pass_before(dynamic: bool, names: list[str]) -> None:
-    trace = network({"op": "quantise", "name": "q", "in": ["data"], "out": ["N", 64], "dynamic": dynamic}, data=["N", 64])
+    trace = network(line("quantise", "q", "data", ["N", 64], dynamic=dynamic), data=["N", 64])
     kernels = options(lowered(trace, stack(), precision="fp8"))[0].kernels
     assert [kernel.name for kernel in kernels] == names
     assert {kernel.b_bytes for kernel in kernels} == {2 * 64 * 2}
@@ -637,7 +620,7 @@ def attended(
     queries: int, keys: int, precision: str = "bf16", phase: str = "forward", **words: Any
 ) -> list[Kernel]:
     """Kernels of attention with 8 heads of 64 features that share 2 key heads, over 3 samples."""
-    op = {"op": "attention", "name": "a", "in": ["q", "k", "k"], "out": ["N", queries, 512], "heads": 8, "kv_heads": 2, **words}
+    op = line("attention", "a", "q k k", ["N", queries, 512], heads=8, kv_heads=2, **words)
     trace = network(op, batch=3, q=["N", queries, 512], k=["N", keys, 128])
     trace = replace(trace, ops=tuple(replace(one, phase=phase) for one in trace.ops))
     menus = dict.fromkeys(("attention_tensor", "attention_cached_tensor"), Menu(tiles=(TILE,)))
@@ -697,9 +680,8 @@ def test_attention_in_one_byte_rounds_its_inputs_and_writes_two() -> None:
 
 
 def test_a_stack_that_rounds_activations_does_so_before_each_narrow_product() -> None:
-    linear = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
     made = replace(stack(), passes=stack().passes | {"quantise": {"forward": Passes(inputs=2, outputs=1)}})
-    trace = network(linear, batch=8, data=["N", 32])
+    trace = network(FC, batch=8, data=["N", 32])
     (option,) = options(lowered(trace, made, precision="fp8"))
     rounded, product = option.kernels
     assert (rounded.name, rounded.b_bytes, rounded.c_bytes) == ("quantise", 2 * 2 * 8 * 32, 8 * 32)
@@ -708,9 +690,8 @@ def test_a_stack_that_rounds_activations_does_so_before_each_narrow_product() ->
 
 
 def test_thin_products_are_matrix_vector_products_up_to_eight_rows_unless_they_are_very_deep() -> None:
-    fc = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
     for batch, depth, name in ((8, 32, "gemv"), (9, 32, "gemm"), (8, 65536, "gemv"), (8, 65537, "gemm"), (1, 65537, "gemv")):
-        (kernel,) = options(lowered(network(fc, batch=batch, data=["N", depth]), stack("implicit_gemm")))[0].kernels
+        (kernel,) = options(lowered(network(FC, batch=batch, data=["N", depth]), stack("implicit_gemm")))[0].kernels
         assert kernel.name == name
 
 
@@ -734,11 +715,10 @@ def test_taps_that_overlap_are_fetched_once_with_the_halo_of_their_window() -> N
 
 
 def test_an_optimiser_reads_and_writes_master_copies_in_single_precision() -> None:
-    fc = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
     rows = UpdatePasses(inputs=3, outputs=2, launches=2)
     made = replace(stack("implicit_gemm"), optimiser_passes={"default": rows})
     for precision in ("fp32", "fp16"):
-        result = lowered(network(fc, task="training_step", batch=8, data=["N", 32]), made, precision=precision)
+        result = lowered(network(FC, task="training_step", batch=8, data=["N", 32]), made, precision=precision)
         (update,) = [options(result, i)[0].kernels[0] for i, op in enumerate(result.ops) if op.phase == "update"]
         assert (update.b_bytes, update.c_bytes, update.repeat) == (4 * 64 * 32 * 3 / 2, 4 * 64 * 32 * 2 / 2, 2)
 
@@ -750,7 +730,7 @@ def test_an_element_wise_kernel_has_an_item_for_each_value_of_its_larger_side() 
 
 
 def test_the_gradient_of_a_window_looks_up_a_value_and_its_gradient() -> None:
-    pool = {"op": "max_pool", "name": "pool", "in": ["first"], "out": ["N", 6, 4, 4], "kernel": [3, 3], "stride": [2, 2]}
+    pool = line("max_pool", "pool", "first", ["N", 6, 4, 4], kernel=[3, 3], stride=[2, 2])
     trace = network(FIRST, pool, task="forward_backward", data=["N", 3, 9, 9])
     result = lowered(trace, stack("implicit_gemm"))
     found = {op.phase: options(result, i)[0].kernels[0] for i, op in enumerate(result.ops) if op.kind.op == "max_pool"}
@@ -761,7 +741,7 @@ def test_the_gradient_of_a_window_looks_up_a_value_and_its_gradient() -> None:
 
 
 def test_a_concatenation_copies_each_input_in_a_launch_of_its_own() -> None:
-    op = {"op": "concat", "name": "c", "in": ["x", "y", "z"], "out": ["N", 12, 5, 5], "axis": 1}
+    op = line("concat", "c", "x y z", ["N", 12, 5, 5], axis=1)
     (option,) = options(lowered(network(op, x=["N", 3, 5, 5], y=["N", 4, 5, 5], z=["N", 5, 5, 5]), stack()))
     (kernel,) = option.kernels
     assert (kernel.repeat, kernel.repeat * kernel.b_bytes, kernel.repeat * kernel.c_bytes) == (3, 2400, 2400)
@@ -788,13 +768,12 @@ def test_keys_and_values_are_stored_as_results_are_written() -> None:
 
 
 def test_the_rows_of_a_transposed_product_are_as_long_as_its_depth() -> None:
-    linear = {"op": "linear", "name": "l", "in": ["data"], "out": ["N", 64], "bias": False}
-    (option,) = options(lowered(network(linear, batch=16, data=["N", 32]), stack()))
+    (option,) = options(lowered(network(FC, batch=16, data=["N", 32]), stack()))
     assert option.kernels[0].gpu.row_bytes == 32 * 4
 
 
 def test_the_least_traffic_is_that_of_the_tensors_or_of_kernels_that_move_less() -> None:
-    relu = network({"op": "relu", "name": "r", "in": ["data"], "out": ["N", 64]}, data=["N", 64])
+    relu = network(line("relu", "r", "data", ["N", 64]), data=["N", 64])
     for passes, least in ((1.0, (512, 512)), (0.25, (256, 256))):
         rows = {"relu": {"forward": Passes(inputs=passes, outputs=passes)}}
         kernels = lowered(relu, replace(stack(), passes=stack().passes | rows)).kernels
@@ -809,13 +788,13 @@ def test_a_loss_of_single_ops_has_the_passes_of_its_own_row() -> None:
     passes = {**stack().passes, "apart_cross_entropy": rows}
     chosen = replace(stack(), passes=passes)
     for apart, launches in ((False, [1]), (True, [7])):
-        loss = {"op": "cross_entropy", "name": "l", "in": ["data"], "out": ["N"], "apart": apart}
+        loss = line("cross_entropy", "l", "data", ["N"], apart=apart)
         found = options(lowered(network(loss, batch=4, data=["N", 50]), chosen), 0)[0].kernels
         assert [kernel.repeat for kernel in found] == launches
 
 
 def test_normalisation_by_stored_statistics_has_passes_of_its_own_where_the_stack_has_some() -> None:
-    norm = {"op": "batch_norm", "name": "n", "in": ["data"], "out": ["N", 8, 5, 5], "stored": True}
+    norm = line("batch_norm", "n", "data", ["N", 8, 5, 5], stored=True)
     trace = network(norm, task="forward_backward", data=["N", 8, 5, 5])
     result = lower(trace.ops, stacks.find("caffe-cudnn5.1"), "gpu", "fp32", True)
     launches = {op.phase: options(result, i)[0].kernels[0].repeat for i, op in enumerate(result.ops)}
@@ -825,7 +804,7 @@ def test_normalisation_by_stored_statistics_has_passes_of_its_own_where_the_stac
 
 
 def test_gradients_of_a_layer_read_its_subnormal_values_and_the_forward_pass_does_not() -> None:
-    fc = {"op": "linear", "name": "a", "in": ["data"], "out": ["N", 64], "subnormal": 0.25}
+    fc = line("linear", "a", "data", ["N", 64], subnormal=0.25)
     step = network(fc, task="training_step", batch=16, data=["N", 64])
     result = lower(step.ops, stacks.find("tensorflow-eigen"), "cpu", "fp32", True)
     linear = [(i, op.phase) for i, op in enumerate(result.ops) if op.kind.op == "linear"]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -15,25 +15,25 @@ from archsim.base.files import data_folder
 from archsim.estimation.memory import Footprint, fits, footprint, footprint_of, largest
 from archsim.estimation.pipeline import run
 from archsim.estimation.request import make_request
-from archsim.trace import BoundTrace, loads, task_trace
+from archsim.trace import BoundTrace
 
+from .. import shipped
 from ..each import each
+from ..shipped import line
 
 N = 4
-HEAD = {"schema": "archsim-trace/1", "name": "t", "inputs": {"data": ["N", 2, 6, 6]}, "dtype": "fp32", "source": "test"}
 OPS = [
-    {"op": "conv2d", "name": "c", "in": ["data"], "out": ["N", 5, 4, 4], "kernel": [3, 3]},
-    {"op": "relu", "name": "r", "in": ["c"], "out": ["N", 5, 4, 4]},
-    {"op": "reshape", "name": "f", "in": ["r"], "out": ["N", 80]},
-    {"op": "linear", "name": "l", "in": ["f"], "out": ["N", 10]},
+    line("conv2d", "c", "data", ["N", 5, 4, 4], kernel=[3, 3]),
+    line("relu", "r", "c", ["N", 5, 4, 4]),
+    line("reshape", "f", "r", ["N", 80]),
+    line("linear", "l", "f", ["N", 10]),
 ]
 DATA, CONV, FC = N * 2 * 6 * 6, N * 5 * 4 * 4, N * 10
 LEARNED = (5 * 2 * 9 + 5) + (80 * 10 + 10)
 
 
-def network(task: str) -> BoundTrace:
-    text = "".join(json.dumps(record) + "\n" for record in (HEAD, *OPS))
-    return task_trace(loads(text, "t.jsonl"), task).bind(N=N)
+def network(task: str, *ops: dict[str, Any]) -> BoundTrace:
+    return shipped.network(*(ops or OPS), task=task, batch=N, data=["N", 2, 6, 6])
 
 
 def test_inference_keeps_a_tensor_until_its_last_reader_has_run() -> None:
@@ -54,9 +54,8 @@ def test_training_keeps_every_tensor_and_the_largest_gradients() -> None:
 
 def test_what_works_in_place_keeps_its_place_occupied() -> None:
     """conv -> relu -> conv: while the second convolution runs, its input is still there, though a ReLU wrote it."""
-    convs = [OPS[0], OPS[1], {"op": "conv2d", "name": "d", "in": ["r"], "out": ["N", 7, 4, 4], "kernel": [1, 1]}]
-    text = "".join(json.dumps(record) + "\n" for record in (HEAD, *convs))
-    found = footprint(loads(text, "t.jsonl").bind(N=N), 4, 0.0, 0.0)
+    convs = [OPS[0], OPS[1], line("conv2d", "d", "r", ["N", 7, 4, 4], kernel=[1, 1])]
+    found = footprint(network("inference", *convs), 4, 0.0, 0.0)
     assert found.activations == 4 * max(DATA + CONV, CONV + N * 7 * 4 * 4)
 
 
@@ -161,7 +160,7 @@ def test_a_network_that_never_fits_has_no_batch() -> None:
 
 
 def test_a_network_of_a_fixed_batch_has_no_largest_one(tmp_path: Path) -> None:
-    text = "".join(json.dumps(record) + "\n" for record in (HEAD, *OPS)).replace('"N"', "4")
+    text = shipped.written(*OPS, data=["N", 2, 6, 6]).replace('"N"', "4")
     (tmp_path / "fixed.jsonl").write_text(text)
     assert archsim.estimate(net=str(tmp_path / "fixed.jsonl"), hw="gtx_1080").max_batch is None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -21,6 +20,7 @@ from archsim.trace.kind import Kind
 from archsim.trace.op import KINDS
 from archsim.trace.trace import BoundOp
 from archsim.trace.values import integer
+from tests.shipped import line, written
 
 
 class PrefixSum(Kind, op="prefix_sum", flop_per_element=2, backward_flop_per_element=2):
@@ -45,13 +45,9 @@ def network(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     """A network file with a layer of the new kind, which has its two rows."""
     monkeypatch.setitem(KINDS, PrefixSum.op, PrefixSum)
     monkeypatch.setitem(lowering.RULES, PrefixSum.op, prefix_sum)
-    records = (
-        {"schema": "archsim-trace/1", "name": "t", "inputs": {"data": ["N", 4096]}, "dtype": "fp32", "source": "test"},
-        {"op": "linear", "name": "fc", "in": ["data"], "out": ["N", 65536], "bias": False},
-        {"op": "prefix_sum", "name": "sums", "in": ["fc"], "out": ["N", 65536], "block": 256},
-    )
     path = tmp_path / "sums.jsonl"
-    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    path.write_text(written(line("linear", "fc", "data", ["N", 65536], bias=False),
+                            line("prefix_sum", "sums", "fc", ["N", 65536], block=256), data=["N", 4096]))  # fmt: skip
     return str(path)
 
 

@@ -76,17 +76,6 @@ def test_the_second_socket_wakes_with_its_first_core() -> None:
     assert found == pytest.approx([found[0], found[0], 2 * found[0], 2 * found[0]])
 
 
-@each("name", ["i7_6700k", "xeon_platinum_8124m", "epyc_7742", "apple_m1"])
-def test_more_cores_higher_clocks_and_more_work_take_more(name: str) -> None:
-    device = processor(name)
-    grown = [spent(device), spent(device, units=3.0), spent(device, units=3.0, clock=1.1 * CLOCK),
-             spent(device, units=3.0, clock=1.1 * CLOCK, macs=1e9),
-             spent(device, units=3.0, clock=1.1 * CLOCK, macs=1e9, dram=1e9)]  # fmt: skip
-    totals = [sum(found.values()) for found in grown]
-    assert totals == sorted(totals)
-    assert len(set(totals)) == len(totals)
-
-
 def test_wider_vectors_draw_more_at_the_same_clock_but_less_for_the_same_work() -> None:
     cores = [processor("xeon_platinum_8280", core={"simd": bits}) for bits in (128.0, 256.0, 512.0)]
     for work in (1e9, 5e11):
@@ -136,8 +125,3 @@ def test_threads_raise_the_power_at_a_stated_clock_up_to_the_limit(name: str) ->
     found = [power_of(name, batch=8, threads=threads, clock=1.2e9) for threads in counts]
     assert found == sorted(found)
     assert device.power.idle < found[0] < found[-1] <= device.power.tdp * (1 + 1e-9)
-
-
-def test_registers_of_half_the_width_draw_less_in_a_network() -> None:
-    found = [power_of("xeon_gold_6148", batch=8, clock=2.0e9, settings={"core.simd": f"{bits} bit"}) for bits in (128, 256, 512)]
-    assert found == sorted(found)

@@ -14,6 +14,8 @@ from archsim.calibration.constants import default
 from archsim.cost import dispatch, energy, idle, power, switched
 from archsim.cost.cost import Cost
 from archsim.cost.cpu_traffic import core_bandwidth
+from archsim.cost.moved import MovedBytes, MovedCpuTerms, MovedGpuTerms
+from archsim.cost.power import LOADS, supply_loss
 from archsim.cost.switched import voltage
 from archsim.device.device import Cpu, Gpu
 from tests import shipped
@@ -258,13 +260,6 @@ def test_times_of_the_host_are_scaled_together() -> None:
     assert (number(twice.issue_s), number(twice.stall_s)) == (6.0, 10.0)
 
 
-@pytest.mark.parametrize(("plans", "first"), [([0, 1], 2e-6), ([1, 0], 3e-6), ([-1, -1, 1], 3e-6), ([-1, 2], 4e-6)])
-def test_a_graph_waits_no_longer_than_its_first_op_would(plans: list[int], first: float) -> None:
-    host = np.array([[2e-6, 3e-6, 4e-6]])
-    slow = CONSTANTS.with_values({"graph.launch_clk": 1e12})
-    assert number(dispatch.graph_launch(host, np.array(plans), processor(), slow)) == first
-
-
 def test_inputs_are_copied_and_cross_the_link_where_there_is_one() -> None:
     host, stack = processor(), Some(inputs="host", input_copies=2.0)
     copied = 2 * 3 / number(core_bandwidth(host))
@@ -284,3 +279,27 @@ def test_weights_of_a_parameter_store_cross_the_link_twice_and_are_copied_by_one
     on_cpu = number(dispatch.store_time(1e9, Some(parameter_store="host"), host, host))
     assert on_cpu == pytest.approx(3e9 / number(core_bandwidth(host)))
     assert dispatch.store_time(1e9, Some(parameter_store="none"), linked, host) == 0.0
+
+
+# --------------------------------------------------------------------------- supplies, and bytes that a simulation counted
+
+
+GOLD = (0.83, 0.87, 0.9, 0.87)
+
+
+def test_a_supply_loses_at_the_loads_of_its_class_what_the_class_says() -> None:
+    assert LOADS == (0.1, 0.2, 0.5, 1.0)
+    for load, efficiency in zip((0.1, 0.2, 0.5, 1.0), GOLD, strict=True):
+        assert supply_loss(1000.0 * load, 1000.0, GOLD) == pytest.approx(1000.0 * load * (1 / efficiency - 1))
+
+
+def test_a_supply_with_nothing_to_feed_loses_what_it_does_at_a_tenth() -> None:
+    assert supply_loss(0.0, 1000.0, GOLD) == pytest.approx(100.0 * (1 / 0.83 - 1))
+
+
+@pytest.mark.parametrize("terms", [MovedGpuTerms, MovedCpuTerms])
+def test_memory_traffic_is_what_was_read_and_written(terms: type[MovedGpuTerms] | type[MovedCpuTerms]) -> None:
+    moved = MovedBytes(dram_read=np.array([5.0]), dram_written=np.array([3.0]), shared=np.array([7.0]), core=np.array([11.0]))
+    one = object.__new__(terms)
+    object.__setattr__(one, "moved", moved)
+    assert one.dram_bytes.tolist() == [8.0]

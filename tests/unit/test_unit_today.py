@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,15 +18,10 @@ from archsim.evidence.table import Row
 from archsim.lower.kernel import Kernel, Option
 from archsim.lower.lower import lower
 from archsim.stack import catalog as stacks
-from archsim.trace import BoundTrace, loads, task_trace
+from archsim.trace import BoundTrace
+from tests.shipped import line, network
 
 TODAY, LAST = "pytorch-2-cuda12", "pytorch-2-cuda12-channels-last"
-
-
-def network(*ops: dict[str, Any], task: str = "inference", **inputs: list[int]) -> BoundTrace:
-    head = {"schema": "archsim-trace/1", "name": "t", "inputs": inputs, "dtype": "fp32", "source": "test"}
-    text = "".join(json.dumps(record) + "\n" for record in (head, *ops))
-    return task_trace(loads(text, "t.jsonl"), task).bind()
 
 
 def options(trace: BoundTrace, stack: str, precision: str = "fp16", op: int = 0) -> dict[str, Option]:
@@ -38,13 +32,13 @@ def options(trace: BoundTrace, stack: str, precision: str = "fp16", op: int = 0)
 
 
 def linear(rows: int, inner: int, features: int) -> BoundTrace:
-    return network({"op": "linear", "name": "fc", "in": ["x"], "out": [rows, features], "bias": False}, x=[rows, inner])
+    return network(line("linear", "fc", "x", [rows, features], bias=False), x=[rows, inner])
 
 
 def conv(channels: int, side: int, filters: int, window: int = 1) -> BoundTrace:
     pad = window // 2
-    return network({"op": "conv2d", "name": "c", "in": ["x"], "out": [2, filters, side, side], "kernel": [window, window],
-                    "stride": [1, 1], "pad": [pad, pad], "bias": False}, x=[2, channels, side, side])  # fmt: skip
+    return network(line("conv2d", "c", "x", [2, filters, side, side], kernel=[window, window], stride=[1, 1],
+                        pad=[pad, pad], bias=False), x=[2, channels, side, side])  # fmt: skip
 
 
 def product(option: Option) -> Kernel:
@@ -87,17 +81,17 @@ def test_winograd_and_fourier_transforms_are_not_taken_on_hopper() -> None:
 
 
 def test_instructions_of_values_and_rows_are_counted() -> None:
-    softmax = network({"op": "softmax", "name": "s", "in": ["x"], "out": [64, 512]}, x=[64, 512])
+    softmax = network(line("softmax", "s", "x", [64, 512]), x=[64, 512])
     (kernel,) = options(softmax, TODAY)["element_wise"].kernels
     assert kernel.gpu.slots == 64 * 512 * stacks.find(TODAY).passes["softmax"]["forward"].value_slots > 0
-    norm = network({"op": "layer_norm", "name": "n", "in": ["x"], "out": [64, 512]}, x=[64, 512])
+    norm = network(line("layer_norm", "n", "x", [64, 512]), x=[64, 512])
     rows = stacks.find(TODAY).passes["layer_norm"]["forward"]
     (kernel,) = options(norm, TODAY)["element_wise"].kernels
     assert kernel.gpu.slots == 64 * 512 * rows.value_slots
 
 
 def softmax(length: int, stack: str, precision: str = "fp32") -> Kernel:
-    rows = network({"op": "softmax", "name": "s", "in": ["x"], "out": [64, length]}, x=[64, length])
+    rows = network(line("softmax", "s", "x", [64, length]), x=[64, length])
     return options(rows, stack, precision)["element_wise"].kernels[0]
 
 
@@ -108,15 +102,15 @@ def test_rows_of_a_softmax_are_read_once_by_newer_versions() -> None:
 
 def test_a_lane_alone_has_its_part_of_a_row() -> None:
     rows = stacks.find(TODAY).passes
-    norm = network({"op": "layer_norm", "name": "n", "in": ["x"], "out": [64, 1024]}, x=[64, 1024])
+    norm = network(line("layer_norm", "n", "x", [64, 1024]), x=[64, 1024])
     full, half = (options(norm, TODAY, precision)["element_wise"].kernels[0] for precision in ("fp32", "fp16"))
     of = rows["layer_norm"]["forward"]
     assert full.gpu.lane_slots == half.gpu.lane_slots == 1024 / 128 * of.value_slots
 
 
 def pooled(kind: str, stack: str, precision: str) -> Kernel:
-    return options(network({"op": kind, "name": "p", "in": ["x"], "out": [2, 64, 8, 8], "kernel": [2, 2], "stride": [2, 2],
-                            "pad": [0, 0]}, x=[2, 64, 16, 16]), stack, precision)["element_wise"].kernels[0]  # fmt: skip
+    pool = line(kind, "p", "x", [2, 64, 8, 8], kernel=[2, 2], stride=[2, 2], pad=[0, 0])
+    return options(network(pool, x=[2, 64, 16, 16]), stack, precision)["element_wise"].kernels[0]
 
 
 def test_poolings_of_the_framework_divide_for_each_result_and_check_each_value() -> None:

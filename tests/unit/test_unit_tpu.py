@@ -95,18 +95,6 @@ def test_no_class_of_errors_is_claimed_without_a_measured_row() -> None:
     assert estimate("resnet_50", "gtx_1080").held_out.rows > 0
 
 
-def test_smaller_arrays_and_buffers_are_slower() -> None:
-    def seconds(**settings: str) -> float:
-        changed = {key.replace("_", ".", 1): value for key, value in settings.items()}
-        return estimate("resnet_50", "tpu_v1", batch=32, settings=changed).latency_s
-
-    usual = seconds()
-    assert seconds(array_rows="64", array_columns="64") > 2 * usual
-    assert seconds(buffer_size="1 MiB") > usual
-    assert seconds(accumulator_rows="512") > usual
-    assert seconds(memory_bandwidth="170 GB/s") < usual
-
-
 def test_factors_of_fp32_are_rounded_to_bf16_by_xla_alone() -> None:
     wide, narrow = (estimate("resnet_50", "tpu_v3", precision=name, batch=64) for name in ("fp32", "bf16"))
     assert wide.latency_s > narrow.latency_s  # twice the bytes, the same products

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from archsim.calibration.constants import default
-from archsim.cost import cpu, cpu_traffic, gpu, occupancy, sm, team, traffic
+from archsim.cost import cpu, cpu_traffic, gpu, occupancy, sm, traffic
 from archsim.cost.cost import Cost
 from archsim.cost.retention import resident_share
 from archsim.device import catalog
@@ -139,12 +139,6 @@ def test_a_thread_that_spins_on_the_other_half_of_a_core_slows_it() -> None:
                          constants=default().with_values({"cpu.sibling": 0.75}))  # fmt: skip
     assert number(terms.core_clock) == 3e9
     assert number(terms.speed) == 0.75 * 3e9
-
-
-def test_least_rows_of_a_thread_are_of_products() -> None:
-    """An element-wise kernel has no sides that could be too narrow."""
-    words = Some(**vars(cpu_kernel(min_rows_per_thread=5.0, m=2.0, n=2.0)), threaded=1.0, items=100.0)
-    assert number(team.active_cores(words, processor(), 4.0)) == 4.0
 
 
 # ----------------------------------------------------------------------------------------------------------------- GPU
