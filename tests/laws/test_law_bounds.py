@@ -68,15 +68,11 @@ def predicted(cell: dict[str, Any]) -> Estimate:
 
 
 @given(cells())
-def test_roofline_is_never_slower_than_analytical(cell: dict[str, Any]) -> None:
-    bound, model = run(make_request(**cell | {"fidelity": "roofline"})), run(make_request(**cell | {"fidelity": "analytical"}))
+def test_roofline_is_never_slower_than_analytical_nor_is_any_op_of_a_gpu(cell: dict[str, Any]) -> None:
+    bound, model = (run(make_request(**cell | {"fidelity": fidelity})) for fidelity in ("roofline", "analytical"))
     assert 0 < bound.latency_s[0] <= model.latency_s[0] * (1 + LAST_BITS)
-
-
-@given(cells("gpu"))
-def test_roofline_holds_for_every_op_on_a_gpu(cell: dict[str, Any]) -> None:
-    bound, model = run(make_request(**cell | {"fidelity": "roofline"})), run(make_request(**cell | {"fidelity": "analytical"}))
-    assert np.all(bound.timeline.op_time_s <= model.timeline.op_time_s + LAST_BITS * model.latency_s[0])
+    if KIND[cell["hw"]] == "gpu":
+        assert np.all(bound.timeline.op_time_s <= model.timeline.op_time_s + LAST_BITS * model.latency_s[0])
 
 
 @given(cells())
