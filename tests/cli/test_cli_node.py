@@ -211,18 +211,16 @@ def test_bad_usage_of_measure(cli: Any, monkeypatch: pytest.MonkeyPatch, words: 
     assert result.out == ""
 
 
-def test_without_the_extra_the_way_to_it_is_said(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "onnxruntime", None)
-    result = cli("measure", "--net", "alexnet")
+@pytest.mark.parametrize(("runtime", "way", "more"), [
+    ("onnxruntime", 'pip install "archsim[measure]"', ()), ("torch", "pytorch.org", ("--backend", "torch")),
+])  # fmt: skip
+def test_without_a_runtime_the_way_to_it_is_said(
+    cli: Any, monkeypatch: pytest.MonkeyPatch, runtime: str, way: str, more: tuple[str, ...]
+) -> None:
+    monkeypatch.setitem(__import__("sys").modules, runtime, None)
+    result = cli("measure", "--net", "alexnet", *more)
     assert result.code == 69
-    assert 'pip install "archsim[measure]"' in result.err
-
-
-def test_without_torch_that_is_said(cli: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "torch", None)
-    result = cli("measure", "--net", "alexnet", "--backend", "torch")
-    assert result.code == 69
-    assert "pytorch.org" in result.err
+    assert way in result.err
 
 
 def test_measure_writes_the_rows_of_a_file_and_says_which_it_could_not_run(

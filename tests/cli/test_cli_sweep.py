@@ -45,9 +45,12 @@ def test_a_terminal_gets_a_summary_and_csv_when_asked(cli: Cli, monkeypatch: pyt
     assert cli(*words, "--csv").out.startswith("point,network")
 
 
-def test_a_pattern_names_several_devices(cli: Cli) -> None:
-    found = cli("sweep", "--net", "alexnet", "--hw", "gtx_1080*", "--vary", "batch=1,4")
-    assert [row["hardware"] for row in found.rows] == ["gtx_1080"] * 2 + ["gtx_1080_ti"] * 2
+@pytest.mark.parametrize(("net", "hw", "vary", "swept"), [
+    ("alexnet", "gtx_1080*", "batch=1,4", ["gtx_1080"] * 2 + ["gtx_1080_ti"] * 2),
+    ("alexnet,alexnet", "gtx1080,tesla_k40,gtx_1080", "sm.count=8", ["gtx_1080", "tesla_k40"]),
+])  # fmt: skip
+def test_a_pattern_names_several_devices_and_each_is_swept_once(cli: Cli, net: str, hw: str, vary: str, swept: list[str]) -> None:
+    assert [row["hardware"] for row in cli("sweep", "--net", net, "--hw", hw, "--vary", vary).rows] == swept
 
 
 def test_a_file_is_written_and_can_be_resumed_but_not_overwritten(cli: Cli, tmp_path: Path) -> None:
@@ -107,11 +110,6 @@ def test_a_knob_that_changes_nothing_is_named(cli: Cli) -> None:
     found = cli(*BASE, "--vary", "sm.alu_latency=4clk,5clk,6clk", "--vary", "sm.count=8,16")
     assert "archsim: sm.alu_latency changes no output; --fidelity cycle reads it\n" in found.err
     assert "sm.count" not in found.err
-
-
-def test_a_device_that_is_named_twice_is_swept_once(cli: Cli) -> None:
-    found = cli("sweep", "--net", "alexnet,alexnet", "--hw", "gtx1080,tesla_k40,gtx_1080", "--vary", "sm.count=8")
-    assert [row["hardware"] for row in found.rows] == ["gtx_1080", "tesla_k40"]
 
 
 def test_linked_keys_move_together(cli: Cli) -> None:

@@ -1,4 +1,4 @@
-"""Laws of one answer: its bounds, its sums, its energy."""
+"""Laws of one answer: its bounds, its sums, its energy; of tensor processing units also what a larger batch does."""
 
 from __future__ import annotations
 
@@ -68,15 +68,11 @@ def predicted(cell: dict[str, Any]) -> Estimate:
 
 
 @given(cells())
-def test_roofline_is_never_slower_than_analytical(cell: dict[str, Any]) -> None:
-    bound, model = run(make_request(**cell | {"fidelity": "roofline"})), run(make_request(**cell | {"fidelity": "analytical"}))
+def test_roofline_is_never_slower_than_analytical_nor_is_any_op_of_a_gpu(cell: dict[str, Any]) -> None:
+    bound, model = (run(make_request(**cell | {"fidelity": fidelity})) for fidelity in ("roofline", "analytical"))
     assert 0 < bound.latency_s[0] <= model.latency_s[0] * (1 + LAST_BITS)
-
-
-@given(cells("gpu"))
-def test_roofline_holds_for_every_op_on_a_gpu(cell: dict[str, Any]) -> None:
-    bound, model = run(make_request(**cell | {"fidelity": "roofline"})), run(make_request(**cell | {"fidelity": "analytical"}))
-    assert np.all(bound.timeline.op_time_s <= model.timeline.op_time_s + LAST_BITS * model.latency_s[0])
+    if KIND[cell["hw"]] == "gpu":
+        assert np.all(bound.timeline.op_time_s <= model.timeline.op_time_s + LAST_BITS * model.latency_s[0])
 
 
 @given(cells())
@@ -175,3 +171,41 @@ def test_no_software_is_faster_than_the_ideal_one(net: str, hw: str, batches: tu
         times = {name: fastest(net, hw, batch, precision, task, name) for name in stacks.names()}
         assert min(times.values()) == times["ideal"] < math.inf, sorted(times.items(), key=lambda one: one[1])[:3]
         assert sum(time < math.inf for time in times.values()) > 3
+
+
+# ------------------------------------------------------------------------------------------------- tensor processing units
+
+
+TPUS = [name for name in devices.names() if devices.find(name).kind == "tpu"]
+OF_TPUS = ("alexnet", "resnet_18", "mobilenet_v2", "squeezenet_1_1", "fcn_5", "lstm_ptb", "jouppi_mlp1")
+
+
+@st.composite
+def tpu_cells(draw: st.DrawFn) -> dict[str, Any]:
+    return {"net": draw(st.sampled_from(OF_TPUS)), "hw": draw(st.sampled_from(TPUS)),
+            "batch": draw(st.sampled_from((1, 3, 8, 64, 200))),
+            "fidelity": draw(st.sampled_from(("analytical", "cycle", "event")))}  # fmt: skip
+
+
+@given(tpu_cells())
+def test_sums_and_bounds(cell: dict[str, Any]) -> None:
+    found, request = estimate_of(make_request(**cell), references=False), make_request(**cell)
+    assert sum(found.breakdown_s.values()) == pytest.approx(found.latency_s, rel=LAST_BITS)
+    assert sum(op.energy_j for op in found.ops) == pytest.approx(found.energy_j, rel=LAST_BITS)
+    power = request.device.power
+    assert power.idle * (1 - LAST_BITS) <= found.power_w <= power.busy * (1 + LAST_BITS)
+    least = run(make_request(**cell | {"fidelity": "roofline"}))
+    assert 0 < least.latency_s[0] <= found.latency_s * (1 + LAST_BITS)
+
+
+@given(tpu_cells())
+def test_events_one_after_the_other_are_the_serial_schedule(cell: dict[str, Any]) -> None:
+    serial, events = (run(make_request(**cell | {"fidelity": name})).latency_s[0] for name in ("analytical", "event"))
+    assert events == pytest.approx(serial, rel=1e-9)
+
+
+@given(tpu_cells(), st.sampled_from((2, 4)))
+def test_a_larger_batch_is_never_faster(cell: dict[str, Any], factor: int) -> None:
+    one = make_request(**cell | {"fidelity": "analytical"})
+    more = make_request(**cell | {"fidelity": "analytical", "batch": factor * cell["batch"]})
+    assert run(one).latency_s[0] <= run(more).latency_s[0] * (1 + LAST_BITS)

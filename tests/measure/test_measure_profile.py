@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
 from archsim.measure.onnx_session import groups, owner, per_group
-from archsim.trace.file import loads
 from archsim.trace.trace import BoundOp
+from tests.shipped import line, network
 
 SHAPE = [1, 4, 8, 8]
 
 
 def ops(*records: tuple[str, str, list[str]]) -> tuple[BoundOp, ...]:
-    head: dict[str, Any] = {"schema": "archsim-trace/1", "name": "t", "inputs": {"x": SHAPE}, "dtype": "fp32", "source": "test"}
-    made = [{"op": kind, "name": name, "in": source, "out": SHAPE} | ({"kernel": [1, 1]} if kind == "conv2d" else {})
-            for kind, name, source in records]  # fmt: skip
-    return loads("".join(json.dumps(record) + "\n" for record in (head, *made))).bind().ops
+    made = [line(kind, name, " ".join(reads), SHAPE, **({"kernel": [1, 1]} if kind == "conv2d" else {}))
+            for kind, name, reads in records]  # fmt: skip
+    return network(*made, x=SHAPE).ops
 
 
 BLOCK = ops(

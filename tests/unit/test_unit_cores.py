@@ -311,16 +311,15 @@ def test_channels_of_a_row_are_cut_into_blocks_of_registers() -> None:
     assert number(team.active_cores(kernel(channels=17.0, block_registers=2.0), machine(), 8.0)) == 3
 
 
-@pytest.mark.parametrize(("matrix", "dense"), [(1.0, 0.0), (0.0, 1.0), (1.0, 1.0), (0.0, 0.0)])
-def test_arithmetic_takes_the_energy_of_multiplications_or_of_instructions(matrix: float, dense: float) -> None:
-    done = cores.work_done(kernel(matrix=matrix, dense=dense, flop=2e6), np.array([3.0]))
-    expected = (1e6, 0.0) if matrix or dense else (0.0, 1e6)
-    assert (number(done["macs"]), number(done["issues"]), number(done["units"])) == (*expected, 3.0)
-
-
-def test_values_copied_into_panels_take_the_energy_of_instructions() -> None:
-    done = cores.work_done(kernel(matrix=1.0, flop=2e6, copied=5e5), np.array([3.0]))
-    assert (number(done["macs"]), number(done["issues"])) == (1e6, 5e5)
+@pytest.mark.parametrize(("words", "macs", "issues"), [
+    ({"matrix": 1.0}, 1e6, 0.0), ({"dense": 1.0}, 1e6, 0.0), ({"matrix": 1.0, "dense": 1.0}, 1e6, 0.0), ({}, 0.0, 1e6),
+    ({"matrix": 1.0, "copied": 5e5}, 1e6, 5e5),  # values that go into panels
+])  # fmt: skip
+def test_arithmetic_takes_the_energy_of_multiplications_or_of_instructions(
+    words: dict[str, float], macs: float, issues: float
+) -> None:
+    done = cores.work_done(kernel(flop=2e6, **words), np.array([3.0]))
+    assert (number(done["macs"]), number(done["issues"]), number(done["units"])) == (macs, issues, 3.0)
 
 
 def test_a_second_loop_over_the_result_takes_the_time_of_its_arithmetic() -> None:

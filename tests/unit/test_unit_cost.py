@@ -16,12 +16,7 @@ from hypothesis import strategies as st
 from archsim.base.errors import Unsupported
 from archsim.calibration.constants import FULL, default
 from archsim.cost.blocking import block_columns, block_rows, micro_tile, panel_depth, panels_of
-from archsim.cost.cores import (
-    active_clock,
-    busiest_clocks,
-    core_clocks,
-    loop_clocks,
-)
+from archsim.cost.cores import active_clock, busiest_clocks, core_clocks, loop_clocks
 from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu_traffic import crossing, last_level, last_level_bytes, memory_bandwidth, refill_bytes, repeat_bytes
 from archsim.cost.energy import COMPONENTS, spent
@@ -29,17 +24,7 @@ from archsim.cost.evaluate import cpu_cost, gpu_cost
 from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable, window_slots
 from archsim.cost.power import SKIPPED, SLOWEST, power_at, sustained_share
-from archsim.cost.sm import (
-    burst,
-    cta_work,
-    first_wave,
-    issue_rate,
-    neighbours,
-    packing,
-    prologue,
-    softmax_work,
-    work_done,
-)
+from archsim.cost.sm import burst, cta_work, first_wave, issue_rate, neighbours, packing, prologue, softmax_work, work_done
 from archsim.cost.switched import cache_energy, mac_energy, memory_energy, node_energy, voltage
 from archsim.cost.team import active_cores, busiest_share, undisturbed
 from archsim.cost.traffic import (
@@ -151,12 +136,15 @@ def test_waves(ctas: int, resident: int, sms: int, fill: float, slots: float) ->
 @given(ctas=st.integers(1, 500), resident=st.integers(1, 8), sms=st.integers(1, 80), fill=st.floats(0.1, 8),
        warps=st.integers(1, 16))  # fmt: skip
 def test_waves_against_a_loop(ctas: int, resident: int, sms: int, fill: float, warps: int) -> None:
-    """Deal the CTAs of the busiest multiprocessor out in waves, and the warps of a wave to four schedulers."""
+    """Deal the CTAs of the busiest multiprocessor out in waves, and the warps of a wave to four schedulers.
+
+    Where another CTA follows at once in the place of one that ends, no scheduler waits for the one that has most warps.
+    """
     left, time = ceil(ctas / sms), 0.0
     while left:
         wave = min(left, resident)
-        most = -(-wave * warps // 4)  # warps of the scheduler that has most
-        time += max(most * 4 / warps, fill)
+        waits = resident == 1 or wave == left
+        time += max(-(-wave * warps // 4) * 4 / warps if waits else wave, fill)
         left -= wave
     one = np.ones(1)
     found = issue_slots(ctas * one, resident * one, sms, fill * one, warps / 4 * one)
