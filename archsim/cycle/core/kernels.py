@@ -62,7 +62,7 @@ def _program(name: str, v: CpuVariant) -> tuple[float, Callable[..., CoreLoop], 
 
 def loop_constants(device: Cpu) -> dict[str, float]:
     """Constants of the closed form: clocks of what a counted loop does for each value, of data in the first level [clk]."""
-    machine, at = core_machine(device, float(np.ravel(device.clock.boost)[0]), 1.0), (FOOTPRINT, 1)
+    machine, at = core_machine(device, first_of(device.clock.boost), 1.0), (FOOTPRINT, 1)
 
     def clocks(program: Callable[..., CoreLoop], *words: object) -> float:
         return run_loop(machine, program(*words)).cycles
