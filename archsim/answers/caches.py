@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from archsim.base.record import by_key
 from archsim.base.units import show, show_capacity
 from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport, Stay
 from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Series, Table, Verdict, columns, count, number, percent, words
@@ -94,10 +95,7 @@ def traffic_table(a: CacheReport) -> Table:
 
 def _places(a: CacheReport) -> dict[str, list[Stay]]:
     """The lines of each place of the L1, in order."""
-    found: dict[str, list[Stay]] = {}
-    for stay in a.stays:
-        found.setdefault(f"set {stay.set} way {stay.way}", []).append(stay)
-    return found
+    return by_key((f"set {stay.set} way {stay.way}", stay) for stay in a.stays)
 
 
 def stays_table(a: CacheReport) -> Table:

@@ -10,6 +10,7 @@ from archsim.answers.costs import FIRST, LONG, Called, amount, price_text
 from archsim.answers.estimate import interval, off_words, rate_unit, wall_words
 from archsim.answers.estimate import record as estimate_record
 from archsim.answers.validation import scale
+from archsim.base.record import by_key
 from archsim.base.units import show, show_capacity
 from archsim.cost.bounds import bound_word
 from archsim.estimation.measured import Reference
@@ -197,9 +198,7 @@ def _boundary(contenders: Sequence[Contender], called: Called) -> str:
     walls = [f"{called[c.name]} {wall_words(c.estimate.wall)}" for c in contenders if c.estimate.wall is not None]
     if walls:
         return f"at the wall, the share of one device: {'; '.join(walls)}"
-    covered: dict[str, list[str]] = {}
-    for c in contenders:
-        covered.setdefault(c.estimate.power_boundary, []).append(called[c.name])
+    covered = by_key((c.estimate.power_boundary, called[c.name]) for c in contenders)
     most, *others = sorted(covered, key=lambda name: -len(covered[name]))
     named = ", ".join(f"of {listed(covered[name])} the {name}" for name in others)
     return f"covers the {most}, {named}; --boundary wall: the computer of each" if others else ""

@@ -10,6 +10,7 @@ from typing import Any
 
 from archsim.answers.layers import bounds_bar, layer_tables, roofline, tree_chart
 from archsim.answers.timeline import power_chart, timeline_chart
+from archsim.base.record import by_key
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS, bound_word
 from archsim.cost.energy import COMPONENTS
@@ -177,9 +178,7 @@ def trust(e: Estimate) -> list[tuple[str, Any]]:
 
 def runs_of_others(e: Estimate) -> list[str]:
     """Published measurements, those of one run on a line: what was measured, with which software, and how far off we are."""
-    runs: dict[tuple[Any, ...], list[Reference]] = {}
-    for r in e.references:
-        runs.setdefault((r.source, r.stack, r.clock_hz, r.conditions), []).append(r)
+    runs = by_key(((r.source, r.stack, r.clock_hz, r.conditions), r) for r in e.references)
     return [_run_words(e, run) for run in runs.values()]
 
 

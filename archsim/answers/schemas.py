@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from archsim.base.errors import UnknownName
+from archsim.base.errors import one_of
 from archsim.base.record import LazyField
 from archsim.base.units import COUNT
 from archsim.study.objective import unit_of
@@ -97,8 +97,7 @@ SCHEMAS: dict[str, tuple[str, Any]] = {
 
 def schema_of(name: str) -> Schema:
     """The schema of that name, with its title. Raises UnknownName."""
-    if name not in SCHEMAS:
-        raise UnknownName("schema", name, sorted(SCHEMAS), hint=f"one of {', '.join(sorted(SCHEMAS))}")
+    one_of("schema", name, sorted(SCHEMAS))
     command, keys = SCHEMAS[name]
     if isinstance(keys, str):
         from archsim.answers.estimate import SCALARS

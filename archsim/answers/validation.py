@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from archsim.base.record import by_key
 from archsim.base.units import show
 from archsim.base.version import __version__
 from archsim.evidence.case import Case, LoopPattern, Skip, error_of
@@ -256,10 +257,7 @@ def origin(values: Mapping[str, str]) -> Facts:
 
 def value_tables(v: Validation) -> list[Block]:
     """A table for each metric, that with most rows first."""
-    by_metric: dict[str, list[int]] = {}
-    for i, case in enumerate(v.cases):
-        by_metric.setdefault(case.metric, []).append(i)
-    ranked = sorted(by_metric.items(), key=lambda item: -len(item[1]))
+    ranked = sorted(by_key((case.metric, i) for i, case in enumerate(v.cases)).items(), key=lambda item: -len(item[1]))
     return [*(_values(v, metric, rows) for metric, rows in ranked), Note(text=BARS, tone="quiet")]
 
 
@@ -336,10 +334,7 @@ def plain_errors(v: Validation) -> Sequence[float]:
 
 def scatter(v: Validation, kind: str) -> Chart:
     """Predicted against measured, coloured by source; a rate is drawn as the time of one batch."""
-    own: dict[str, list[int]] = {}
-    for i, case in enumerate(v.cases):
-        if quantity(case) == kind:
-            own.setdefault(case.source, []).append(i)
+    own = by_key((case.source, i) for i, case in enumerate(v.cases) if quantity(case) == kind)
     ordered = sorted(own.items(), key=lambda item: (-len(item[1]), item[0]))
     others = [i for _, rows in ordered[NAMED:] for i in rows]
     series = []

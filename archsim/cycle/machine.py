@@ -147,9 +147,9 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
         "fetch": first_of(sm.fetch_interval), "access": warp / first_of(sm.memory_lanes),
         "cta_interval": max(first_of(sm.cta_interval), others / first_of(device.launch.rate or sm.count)),
         "l1": first_of(l1.latency), "l1_bandwidth": first_of(l1.bandwidth), "sector": first_of(l1.sector),
-        "stored": first_of(l1.write_bandwidth or l1.bandwidth), "line": first_of(l1.line), "buffers": int(first_of(l1.miss_buffers)),
-        "l2": first_of(l2.latency) + farther(device, covered) + page, "l2_line": first_of(l2.line),
-        "l2_rate": first_of(l2.bandwidth) * first_of(l2.achievable or 1.0) / others,
+        "stored": first_of(l1.write_bandwidth or l1.bandwidth), "line": first_of(l1.line),
+        "buffers": int(first_of(l1.miss_buffers)), "l2": first_of(l2.latency) + farther(device, covered) + page,
+        "l2_line": first_of(l2.line), "l2_rate": first_of(l2.bandwidth) * first_of(l2.achievable or 1.0) / others,
         "dram": first_of(device.memory.latency) * clock + page, "dram_rate": dram * alone,
         "turn": 2.0 * (1.0 / copies - 1.0 / alone) / dram, "tensor_rate": tensor_rate, "mma": _matrix(device),
     })  # fmt: skip

@@ -9,7 +9,7 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from archsim.base.errors import ArchsimError, InputError, nearest
+from archsim.base.errors import ArchsimError, InputError, near_words, refuse
 from archsim.base.files import LIMITS, data_folder, read_text
 from archsim.base.toml import parsed
 from archsim.base.units import TEXT, show
@@ -77,8 +77,7 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     ordered = {key: found[key] for key, _, _ in keys(kind) if key in found}
     spec = Spec(path=path, kind=kind, identity=identity, entries=ordered, stated=stated, base=base)
     problems += contradictions(spec, TOLERANCE)
-    if problems:
-        raise InputError(path, problems)
+    refuse(path, problems)
     return spec
 
 
@@ -96,8 +95,7 @@ def _written_by(base: Spec, tables: Mapping[str, Mapping[str, Any]]) -> str:
 def document(text: str, path: str, kind: str = "device") -> dict[str, Any]:
     """The tables of the file of a device or a node; InputError where it is no TOML or of another schema."""
     words = parsed(text, path, kind)
-    if problems := _schema_problems(words):
-        raise InputError(path, problems)
+    refuse(path, _schema_problems(words))
     return words
 
 
@@ -114,7 +112,7 @@ def _header_problems(header: Mapping[str, Any]) -> list[str]:
     problems = []
     for key, value in header.items():
         if key not in HEADER:
-            problems.append(f"{key}: unknown key; nearest: {', '.join(nearest(key, HEADER) or HEADER)}")
+            problems.append(f"{key}: unknown key; nearest: {near_words(key, HEADER)}")
         elif (said := _header_problem(key, value)) is not None:
             problems.append(f"{key}: {said}, is {str(value)[:60]!r}")
     return problems + [f"{key}: is missing; write {key} = {like}" for key, like in NAMED.items() if key not in header]
@@ -175,8 +173,7 @@ def _of_architecture(kind: str, name: str) -> dict[str, Entry]:
     for table, content in words.items():
         if isinstance(content, dict):
             problems += _read_part(kind, table, content, sources, f"{ARCHITECTURE}{name}", found)
-    if problems:
-        raise InputError(str(place), problems)
+    refuse(place, problems)
     return found
 
 
@@ -219,8 +216,7 @@ def _drop_absent(kind: str, found: dict[str, Entry], written: set[str]) -> list[
 
 def _read_part(kind: str, table: str, content: Mapping[str, Any], sources: Any, file: str, found: dict[str, Entry]) -> list[str]:
     if table not in PARTS[kind]:
-        near = nearest(table, PARTS[kind]) or list(PARTS[kind])
-        return [f"[{table}]: no such table in a {kind} spec; nearest: {', '.join(near)}"]
+        return [f"[{table}]: no such table in a {kind} spec; nearest: {near_words(table, PARTS[kind])}"]
     known = {name: unit for name, (unit, _) in declared(PARTS[kind][table]).items()}
     return read_table(table, content, known, sources, file, found, absent=True)
 
@@ -229,7 +225,7 @@ def _read_stated(kind: str, table: Mapping[str, Any], sources: Any, file: str, s
     problems, known = [], stated_keys(kind)
     for name, raw in table.items():
         if name not in known:
-            problems.append(f"stated.{name}: unknown key; nearest: {', '.join(nearest(name, known) or known)}")
+            problems.append(f"stated.{name}: unknown key; nearest: {near_words(name, known)}")
             continue
         unit = STATED_BANDWIDTH if name == "bandwidth" else STATED_PEAK
         entry, wrong = read_entry(f"stated.{name}", raw, unit, sources, file, form=StatedForm)

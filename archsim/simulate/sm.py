@@ -9,7 +9,7 @@ from math import isnan, nan
 
 import numpy as np
 
-from archsim.base.errors import ArgumentError, UnknownName, nearest
+from archsim.base.errors import ArgumentError, UnknownName, near_words
 from archsim.base.values import quantity
 from archsim.cache.access import Accesses, chunks
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
@@ -185,8 +185,7 @@ def parsed(kernel: str, depth: int = 512, table: Mapping[str, Mapping[str, float
         if not equals and name in TILED:
             shape = _tile(part, kernel, TILED[name])
         elif key not in words:
-            near = ", ".join(nearest(key, words) or words) or "none"
-            raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {near}")
+            raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {near_words(key, words) or 'none'}")
         else:
             words[key] = _number(text, key, kernel)
     if name in TILED and shape == (1, 1, 1):

@@ -20,6 +20,7 @@ from archsim.cycle.core.product import ROWS, VECTORS, block, block_of, by_elemen
 from archsim.cycle.core.run import run_loop
 from archsim.cycle.core.variant import LANE_BITS, CpuVariant, Known, Simulated
 from archsim.device.device import Cpu
+from archsim.device.variant import first_of
 
 COUNTED = ("elements", "operations", "tests", "compares", "adds", "exps", "pows")  # what has a program
 INFERRED = ("steps", "divisions", "gathers")  # from times: whose instructions nobody has counted
