@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
+from archsim.answers import tagged
 from archsim.base.record import by_key
 from archsim.base.units import show, show_capacity
 from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport, Stay
@@ -15,9 +15,7 @@ SHOWN = 8  # capacities of a curve in text, and places of a cache
 FIRST = 4  # lines of a place
 
 
-def record(a: CacheReport) -> dict[str, Any]:
-    """Plain values for JSON."""
-    return {"schema": SCHEMA, **asdict(a)}
+record = tagged(SCHEMA)
 
 
 def csv(a: CacheReport) -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
+from archsim.answers import tagged
 from archsim.answers.estimate import counted, interval, listed
 from archsim.base.units import grouped, show
 from archsim.generation.estimate import SCHEMA, GenerationEstimate, limit_word, why
@@ -25,9 +25,7 @@ METRICS = {  # of a published run -> what it is called here, and its unit
 }  # fmt: skip
 
 
-def record(e: GenerationEstimate) -> dict[str, Any]:
-    """The estimate as plain values."""
-    return {"schema": SCHEMA, **asdict(e)}
+record = tagged(SCHEMA)
 
 
 def sections(e: GenerationEstimate) -> list[Block]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from archsim.answers import tagged
 from archsim.answers.estimate import counted, listed, spread_of
 from archsim.answers.llm import held_table
 from archsim.base.units import grouped, show, show_capacity
@@ -30,9 +31,7 @@ from archsim.trace.op import OPTIMISERS
 PARTS = {"input": "7", "compute": "0", "exchange": "1", "update": "6"}  # of a step -> its tone
 
 
-def record(t: Training) -> dict[str, Any]:
-    """Plain values for JSON."""
-    return {"schema": SCHEMA, **asdict(t)}
+record = tagged(SCHEMA)
 
 
 def csv(t: Training) -> str:
