@@ -243,10 +243,6 @@ def _attention(machine: Machine, k: KernelInWords, rate: float) -> Program:
     return attend(machine, tile, rate)
 
 
-def _norm(machine: Machine, k: KernelInWords, rate: float) -> Program:
-    return row_sums(machine, _rows(machine, k), registers=k.whole("registers"))
-
-
 def _rows(machine: Machine, k: KernelInWords) -> Rows:
     return Rows(
         row=k.whole("row"), piece=int(k.words["piece"] or k.words["row"]), value=k.words["bytes"], lane=k.whole("load"),
@@ -302,7 +298,8 @@ def walked(hierarchy: Hierarchy, size: float, step: float) -> dict[str, float]:
 
 
 KERNELS: dict[str, Callable[[Machine, KernelInWords, float], Program]] = {
-    "gemm": _gemm, "attention": _attention, "norm": _norm, "stream": _stream,
+    "gemm": _gemm, "attention": _attention, "stream": _stream,
+    "norm": lambda machine, k, rate: row_sums(machine, _rows(machine, k), registers=k.whole("registers")),
 }  # fmt: skip
 
 
