@@ -45,7 +45,7 @@ def _chains(machine: Machine, its: int, element: int) -> Program:
     a = Assembler(warp=machine.warp)
     place, total = a.set_up(), a.register()
     loaded = [(a.register(), a.register()) for _ in range(PAIR)]
-    values = [a.register() for _ in range(PAIR)]
+    values = a.registers(PAIR)
     top = a.here
     for pair in loaded:
         for register in pair:
@@ -76,7 +76,7 @@ def powers(device: Gpu, clock: float, p: AccessPattern) -> float:
 def _powers(machine: Machine, its: int, element: int, fused: int) -> Program:
     a = Assembler(warp=machine.warp)
     place, seed, total = a.set_up(), a.register(), a.register()
-    values = [a.register() for _ in range(IN_GROUP)]
+    values = a.registers(IN_GROUP)
     top = a.here
     for value in values:
         a.load(value, place, element)
@@ -313,7 +313,7 @@ def _loop_clocks(machine: Machine, loads: int, element: int, threads: int, sourc
     """Clocks of one trip of 32 groups of loads, of all CTAs at once."""
     a = Assembler(warp=machine.warp)
     place, total = a.set_up(), a.register()
-    values = [a.register() for _ in range(loads * 32)]
+    values = a.registers(loads * 32)
     top = a.here
     for value in values:
         a.load(value, place, element)

@@ -126,6 +126,10 @@ class Assembler:
         first, self.free = self.free, self.free + count
         return first
 
+    def registers(self, count: int) -> list[int]:
+        """So many new registers."""
+        return [self.register() for _ in range(count)]
+
     def set_up(self, count: int = 1) -> int:
         """What a thread does first: it finds its place, in so many instructions; returns the register of its address."""
         place = self.register()

@@ -81,7 +81,7 @@ def warps(device: Gpu, machine: Machine, k: KernelInWords, clock: float) -> dict
 def fused(machine: Machine, parallel: int, count: int) -> Program:
     """Multiply-adds of `count` warps, in so many independent chains of each thread."""
     a = Assembler(warp=machine.warp)
-    other, values = a.register(), [a.register() for _ in range(parallel)]
+    other, values = a.register(), a.registers(parallel)
     for i in range(UNROLLED):
         value = values[i % parallel]
         a.arithmetic("FFMA", value, (value, other), pipe=FP32, reads=1.0 if machine.register_reuse else 2.0)
@@ -114,7 +114,7 @@ def in_flight(device: Gpu, machine: Machine, k: KernelInWords, clock: float) -> 
 def copied(machine: Machine, size: int, parallel: int, count: int) -> Program:
     """Warps that load, so many values of `size` bytes a thread at once, and store them."""
     a = Assembler(warp=machine.warp)
-    place, values = a.register(), [a.register() for _ in range(parallel)]
+    place, values = a.register(), a.registers(parallel)
     for value in values:
         a.load(value, place, size)
     for value in values:
