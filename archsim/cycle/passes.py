@@ -47,7 +47,7 @@ def element_wise(
         for tensor in range(writes):
             a.store((result, addresses[reads + tensor]), lane_bytes, stream=len(sources) - 1, size=size)
     a.end()
-    return a.program(threads=threads, registers=registers, shared=0.0, trips=1, streams=streams)
+    return a.program(threads=threads, registers=registers, streams=streams)
 
 
 # -------------------------------------------------------------------------------------------------------------- windows
@@ -136,7 +136,7 @@ def windows(machine: Machine, window: Window) -> Program:
         a.arithmetic("MUFU", total, (total,), pipe=SPECIAL)
     a.store((total, place), window.lane, stream=2)
     a.end()
-    return a.program(threads=window.threads, registers=window.registers, shared=0.0, trips=window.values if window.checked else 1,
+    return a.program(threads=window.threads, registers=window.registers, trips=window.values if window.checked else 1,
                      streams=(window.inputs, Source(past_l1=0.0), window.results))  # fmt: skip
 
 

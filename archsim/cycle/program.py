@@ -231,8 +231,10 @@ class Assembler:
         """The number of the next instruction."""
         return len(self.out)
 
-    def program(self, *, threads: int, registers: int, shared: float, trips: int, streams: Sequence[Source],
-                roles: Sequence[tuple[int, int]] = (), period: int = 1, launched: int = 0) -> Program:  # fmt: skip
+    def program(
+        self, *, threads: int, registers: int, shared: float = 0.0, trips: int = 1, streams: Sequence[Source] = (Source(),),
+        roles: Sequence[tuple[int, int]] = (), period: int = 1, launched: int = 0,
+    ) -> Program:  # fmt: skip
         """What has been written, as a program."""
         if not self.out or self.out[-1].kind != layout.EXIT:  # the last warps end here
             self.end()

@@ -11,7 +11,7 @@ from archsim.cycle.core.loops import chase
 from archsim.cycle.kernels import trip_clocks
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.patterns import warp_access
-from archsim.cycle.program import FP32, Assembler, Program, Source
+from archsim.cycle.program import FP32, Assembler, Program
 from archsim.cycle.run import prepared, room
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
@@ -125,7 +125,7 @@ def copied(machine: Machine, size: int, parallel: int, count: int) -> Program:
 def _looped(a: Assembler, machine: Machine, count: int) -> Program:
     """What has been written as a loop of one CTA of `count` warps."""
     a.back(0)
-    return a.program(threads=machine.warp * count, registers=16, shared=0.0, trips=1, streams=(Source(),))
+    return a.program(threads=machine.warp * count, registers=16)
 
 
 def _clocks(machine: Machine, program: Program) -> float:
