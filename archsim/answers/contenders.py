@@ -32,6 +32,9 @@ COLUMNS = (
 )  # fmt: skip
 
 
+OWN = ("latency_s", "throughput_per_s", "energy_j", "throughput_per_w", "price_usd", "throughput_per_usd", "copies")
+
+
 def rows_csv(rows: Iterable[Mapping[str, Any]]) -> str:
     """One row for each device and batch; of those that cannot run the last column has the reason."""
     return csv_lines([COLUMNS, *([*map(_cells(row).get, COLUMNS)] for row in rows)])
@@ -70,9 +73,7 @@ def own(c: Contender, work: Workload | None) -> dict[str, Any]:
     u = c.usage
     given = {"lifetime_years": u.lifetime_years, "duty": u.duty, "pue": u.pue}
     return {
-        "latency_s": c.latency_s, "throughput_per_s": c.throughput_per_s, "energy_j": c.energy_j,
-        "throughput_per_w": c.throughput_per_w, "price_usd": c.price_usd, "throughput_per_usd": c.throughput_per_usd,
-        "copies": c.copies, "price": None if c.price is None else asdict(c.price),
+        **{name: getattr(c, name) for name in OWN}, "price": None if c.price is None else asdict(c.price),
         "cost": {"usd_per_hour": c.usd_per_hour, "usd_per_million": c.usd_per_million,
                  "hour_by_part": None if c.hourly_usd is None else dict(c.hourly_usd),
                  "electricity_usd_per_kwh": u.electricity, "lifetime_years": u.years, "duty": u.share, "pue": u.overhead,

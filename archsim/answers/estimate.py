@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Any
@@ -42,18 +42,21 @@ METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power
 FIRST_MEASURED = 2  # runs of others on the first screen; the others stand behind --all
 
 
+ESTIMATED = ("held_out", "stack_rows", "memory", "saved_s", "breakdown_s", "energy_breakdown_j", "wall", "power_over_time",
+             "ops", "references", "assumptions", "assumed_values", "warnings", "provenance")  # beside the scalars  # fmt: skip
+
+
 def record(e: Estimate) -> dict[str, Any]:
     """The estimate as plain values, keys in the documented order."""
-    scalars = {name: getattr(e, name) for name in SCALARS} | {"changes": dict(e.changes)}
-    return {
-        "schema": SCHEMA, **scalars, "held_out": asdict(e.held_out), "stack_rows": asdict(e.stack_rows),
-        "memory": asdict(e.memory), "saved_s": dict(e.saved_s),
-        "breakdown_s": dict(e.breakdown_s), "energy_breakdown_j": dict(e.energy_breakdown_j),
-        "wall": None if e.wall is None else asdict(e.wall), "power_over_time": asdict(e.power_over_time),
-        "ops": [asdict(op) for op in e.ops], "references": [asdict(reference) for reference in e.references],
-        "assumptions": list(e.assumptions), "assumed_values": list(e.assumed_values), "warnings": list(e.warnings),
-        "provenance": dict(e.provenance),
-    }  # fmt: skip
+    return {"schema": SCHEMA, **{name: _plain(getattr(e, name)) for name in (*SCALARS, *ESTIMATED)}}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return [*map(_plain, value)] if isinstance(value, list | tuple) else value
 
 
 def csv(*estimates: Estimate) -> str:

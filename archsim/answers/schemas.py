@@ -34,8 +34,6 @@ SEVERAL = ("power", "curves", "slowest")  # of which a command prints one, or a 
 UNTAGGED = ("compare", "slowest", "names", "hw")  # that name no schema
 TAGS = {"explain": "explanation", "simulated": "simulated-layer", "validate": "validation", "net": "network",
         "serve_llm": "serve-llm"}  # those that are called otherwise in the output  # fmt: skip
-ESTIMATED = ("held_out", "stack_rows", "memory", "saved_s", "breakdown_s", "energy_breakdown_j", "wall", "power_over_time",
-             "ops", "references", "assumptions", "assumed_values", "warnings", "provenance")  # beside the scalars  # fmt: skip
 
 # name -> (command, the class of the answer, or its keys, or a type)
 SCHEMAS: dict[str, tuple[str, Any]] = {
@@ -100,7 +98,7 @@ def schema_of(name: str) -> Schema:
     one_of("schema", name, sorted(SCHEMAS))
     command, keys = SCHEMAS[name]
     if isinstance(keys, str):
-        from archsim.answers.estimate import SCALARS
+        from archsim.answers.estimate import ESTIMATED, SCALARS
 
         module, _, kind = keys.rpartition(".")
         only = (*SCALARS, *ESTIMATED) if name == "estimate" else ()

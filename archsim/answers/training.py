@@ -36,9 +36,8 @@ record = tagged(SCHEMA)
 
 def csv(t: Training) -> str:
     """One row for each number of devices."""
-    every = {"network": t.network, "hardware": t.hardware, "hardware_name": t.hardware_name, "node": t.node, "stack": t.stack,
-             "precision": t.precision, "batch": t.batch}  # fmt: skip
-    return records_csv([asdict(point) for point in t.points], every)
+    every = ("network", "hardware", "hardware_name", "node", "stack", "precision", "batch")
+    return records_csv([asdict(point) for point in t.points], {name: getattr(t, name) for name in every})
 
 
 def sections(t: Training) -> list[Block]:

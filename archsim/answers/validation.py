@@ -76,7 +76,8 @@ def record(v: Validation) -> dict[str, Any]:
         "schema": SCHEMA, "fidelity": r.fidelity, "without": sorted(r.without), "cross_validated": r.fold,
         "provenance": provenance(r, v.data), "groups": [group_record(group) for group in v.groups],
         "overall": [group_record(group) for group in v.overall], "rows": [*row_records(v)],
-        "skipped": [{"file": skip.file, "row": skip.line, "reason": skip.reason, "source": skipped_source(skip),
+        "skipped": [{"file": skip.file, "row": skip.line, "reason": skip.reason,
+                     "source": skip.fields.get("source") or skip.fields.get("source_id", ""),
                      "hardware": skip.fields.get("hardware", "")} for skip in v.skips],
         "skipped_by_reason": dict(Counter(skip.reason for skip in v.skips).most_common()),
     }  # fmt: skip
@@ -86,11 +87,6 @@ def provenance(settings: ValidationSettings, data: str) -> dict[str, str]:
     """The versions and hashes of whatever is compared by these settings; `data` is that of the measurement files."""
     c = settings.calibration
     return {"version": __version__, "calibration": f"{c.version}+{c.digest}", "data": data}
-
-
-def skipped_source(skip: Skip) -> str:
-    """The source of a row that was skipped."""
-    return skip.fields.get("source") or skip.fields.get("source_id", "")
 
 
 def group_record(group: GroupScore) -> dict[str, Any]:
