@@ -4,7 +4,8 @@ renderer knows), and where rows make sense `csv`."""
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from importlib import import_module
 from types import ModuleType
 from typing import Any
@@ -27,6 +28,11 @@ MODULES = {  # class of an answer -> the module here that says it
 def module_of(answer: Any) -> ModuleType:
     """What says an answer; imported when somebody looks."""
     return import_module(f"archsim.answers.{MODULES[type(answer).__name__]}")
+
+
+def tagged(schema: str) -> Callable[[Any], dict[str, Any]]:
+    """What makes plain values of an answer that JSON has field by field, after the name of their schema."""
+    return lambda answer: {"schema": schema, **asdict(answer)}
 
 
 def record_of(answer: Any) -> Any:

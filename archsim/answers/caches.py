@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import Any
 
+from archsim.answers import tagged
+from archsim.base.record import by_key
 from archsim.base.units import show, show_capacity
 from archsim.explain.caches import SCHEMA, CacheLevel, CacheReport, Stay
 from archsim.render.blocks import Axis, Block, Cell, Chart, Facts, Series, Table, Verdict, columns, count, number, percent, words
@@ -14,9 +15,7 @@ SHOWN = 8  # capacities of a curve in text, and places of a cache
 FIRST = 4  # lines of a place
 
 
-def record(a: CacheReport) -> dict[str, Any]:
-    """Plain values for JSON."""
-    return {"schema": SCHEMA, **asdict(a)}
+record = tagged(SCHEMA)
 
 
 def csv(a: CacheReport) -> str:
@@ -94,10 +93,7 @@ def traffic_table(a: CacheReport) -> Table:
 
 def _places(a: CacheReport) -> dict[str, list[Stay]]:
     """The lines of each place of the L1, in order."""
-    found: dict[str, list[Stay]] = {}
-    for stay in a.stays:
-        found.setdefault(f"set {stay.set} way {stay.way}", []).append(stay)
-    return found
+    return by_key((f"set {stay.set} way {stay.way}", stay) for stay in a.stays)
 
 
 def stays_table(a: CacheReport) -> Table:

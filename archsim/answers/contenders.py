@@ -10,6 +10,7 @@ from archsim.answers.costs import FIRST, LONG, Called, amount, price_text
 from archsim.answers.estimate import interval, off_words, rate_unit, wall_words
 from archsim.answers.estimate import record as estimate_record
 from archsim.answers.validation import scale
+from archsim.base.record import by_key
 from archsim.base.units import show, show_capacity
 from archsim.cost.bounds import bound_word
 from archsim.estimation.measured import Reference
@@ -29,6 +30,9 @@ COLUMNS = (
     "lifetime_years", "duty", "electricity_usd_per_kwh", "pue", "job_samples", "job_epochs", "job_time_s", "job_energy_j",
     "job_cost_usd", "cannot_run",
 )  # fmt: skip
+
+
+OWN = ("latency_s", "throughput_per_s", "energy_j", "throughput_per_w", "price_usd", "throughput_per_usd", "copies")
 
 
 def rows_csv(rows: Iterable[Mapping[str, Any]]) -> str:
@@ -69,9 +73,7 @@ def own(c: Contender, work: Workload | None) -> dict[str, Any]:
     u = c.usage
     given = {"lifetime_years": u.lifetime_years, "duty": u.duty, "pue": u.pue}
     return {
-        "latency_s": c.latency_s, "throughput_per_s": c.throughput_per_s, "energy_j": c.energy_j,
-        "throughput_per_w": c.throughput_per_w, "price_usd": c.price_usd, "throughput_per_usd": c.throughput_per_usd,
-        "copies": c.copies, "price": None if c.price is None else asdict(c.price),
+        **{name: getattr(c, name) for name in OWN}, "price": None if c.price is None else asdict(c.price),
         "cost": {"usd_per_hour": c.usd_per_hour, "usd_per_million": c.usd_per_million,
                  "hour_by_part": None if c.hourly_usd is None else dict(c.hourly_usd),
                  "electricity_usd_per_kwh": u.electricity, "lifetime_years": u.years, "duty": u.share, "pue": u.overhead,
@@ -197,9 +199,7 @@ def _boundary(contenders: Sequence[Contender], called: Called) -> str:
     walls = [f"{called[c.name]} {wall_words(c.estimate.wall)}" for c in contenders if c.estimate.wall is not None]
     if walls:
         return f"at the wall, the share of one device: {'; '.join(walls)}"
-    covered: dict[str, list[str]] = {}
-    for c in contenders:
-        covered.setdefault(c.estimate.power_boundary, []).append(called[c.name])
+    covered = by_key((c.estimate.power_boundary, called[c.name]) for c in contenders)
     most, *others = sorted(covered, key=lambda name: -len(covered[name]))
     named = ", ".join(f"of {listed(covered[name])} the {name}" for name in others)
     return f"covers the {most}, {named}; --boundary wall: the computer of each" if others else ""

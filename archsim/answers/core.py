@@ -143,10 +143,6 @@ def _name(s: SimulatedCore, one: tuple[int, ...]) -> str:
     return text if operation.memory is None or row.kind != layout.ARITHMETIC else f"{text} op"
 
 
-def _port(s: SimulatedCore, one: tuple[int, ...]) -> str:
-    return s.machine.ports[one[6]] if one[6] >= 0 else "-"
-
-
 def _picture(s: SimulatedCore) -> Chart:
     """A row for each of the first micro-operations: three bars side by side, from rename to retirement."""
     seen = s.result.trace[:DRAWN]
@@ -156,7 +152,8 @@ def _picture(s: SimulatedCore) -> Chart:
         [(one[3], one[4]) if one[6] >= 0 else (one[2], one[4]) for one in seen],
         [(one[4], one[5]) for one in seen],
     ]  # fmt: skip
-    tips = [f"{_name(s, one)}, iteration {one[1]}, port {_port(s, one)}: renamed {one[2] - first}, starts {one[3] - first}, "
+    ports = (*s.machine.ports, "-")  # the last one where it takes none, -1
+    tips = [f"{_name(s, one)}, iteration {one[1]}, port {ports[one[6]]}: renamed {one[2] - first}, starts {one[3] - first}, "
             f"ends {one[4] - first}, retires {one[5] - first}" for one in seen]  # fmt: skip
     series = [Series(name=name, tone=tone, x=[begin - first for begin, _ in part], y=range(len(seen)), tips=tips,
                      ends=[max(begin, end) - first for begin, end in part])

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, is_dataclass
 from pathlib import Path
 from shlex import quote
 from typing import Any
 
 from archsim.answers.layers import bounds_bar, layer_tables, roofline, tree_chart
 from archsim.answers.timeline import power_chart, timeline_chart
+from archsim.base.record import by_key
 from archsim.base.units import grouped, show, show_capacity
 from archsim.cost.bounds import BOUNDS, bound_word
 from archsim.cost.energy import COMPONENTS
@@ -41,18 +42,21 @@ METRIC_NAMES = {"latency_s": "latency", "throughput_per_s": "throughput", "power
 FIRST_MEASURED = 2  # runs of others on the first screen; the others stand behind --all
 
 
+ESTIMATED = ("held_out", "stack_rows", "memory", "saved_s", "breakdown_s", "energy_breakdown_j", "wall", "power_over_time",
+             "ops", "references", "assumptions", "assumed_values", "warnings", "provenance")  # beside the scalars  # fmt: skip
+
+
 def record(e: Estimate) -> dict[str, Any]:
     """The estimate as plain values, keys in the documented order."""
-    scalars = {name: getattr(e, name) for name in SCALARS} | {"changes": dict(e.changes)}
-    return {
-        "schema": SCHEMA, **scalars, "held_out": asdict(e.held_out), "stack_rows": asdict(e.stack_rows),
-        "memory": asdict(e.memory), "saved_s": dict(e.saved_s),
-        "breakdown_s": dict(e.breakdown_s), "energy_breakdown_j": dict(e.energy_breakdown_j),
-        "wall": None if e.wall is None else asdict(e.wall), "power_over_time": asdict(e.power_over_time),
-        "ops": [asdict(op) for op in e.ops], "references": [asdict(reference) for reference in e.references],
-        "assumptions": list(e.assumptions), "assumed_values": list(e.assumed_values), "warnings": list(e.warnings),
-        "provenance": dict(e.provenance),
-    }  # fmt: skip
+    return {"schema": SCHEMA, **{name: _plain(getattr(e, name)) for name in (*SCALARS, *ESTIMATED)}}
+
+
+def _plain(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        return asdict(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    return [*map(_plain, value)] if isinstance(value, list | tuple) else value
 
 
 def csv(*estimates: Estimate) -> str:
@@ -177,9 +181,7 @@ def trust(e: Estimate) -> list[tuple[str, Any]]:
 
 def runs_of_others(e: Estimate) -> list[str]:
     """Published measurements, those of one run on a line: what was measured, with which software, and how far off we are."""
-    runs: dict[tuple[Any, ...], list[Reference]] = {}
-    for r in e.references:
-        runs.setdefault((r.source, r.stack, r.clock_hz, r.conditions), []).append(r)
+    runs = by_key(((r.source, r.stack, r.clock_hz, r.conditions), r) for r in e.references)
     return [_run_words(e, run) for run in runs.values()]
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from typing import Any
 
+from archsim.answers import tagged
 from archsim.base.units import show
 from archsim.cost.bounds import BOUNDS, bound_word
 from archsim.explain.equation import Step
@@ -19,9 +19,7 @@ from archsim.render.blocks import Block, Cell, Facts, Note, Table, Verdict, colu
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_.]*")
 
 
-def record(e: Explanation) -> dict[str, Any]:
-    """The explanation as plain values."""
-    return {"schema": SCHEMA, **asdict(e)}
+record = tagged(SCHEMA)
 
 
 def sections(e: Explanation, hint: bool = True) -> list[Block]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
+from archsim.base.record import by_key
 from archsim.base.units import show
 from archsim.cost.bounds import bound_word
 from archsim.estimation.result import Estimate, OpEstimate
@@ -88,10 +89,7 @@ def layer_tree(e: Estimate) -> list[Any]:
 
 def _folded(named: Sequence[tuple[list[str], OpEstimate]]) -> list[Any]:
     """Children of a group: ops, and groups of those that share the first part of their names."""
-    groups: dict[str, list[tuple[list[str], OpEstimate]]] = {}
-    for parts, op in named:
-        groups.setdefault(parts[0], []).append((parts, op))
-    return [_group(name, members) for name, members in groups.items()]
+    return [_group(name, members) for name, members in by_key((parts[0], (parts, op)) for parts, op in named).items()]
 
 
 def _group(name: str, members: Sequence[tuple[list[str], OpEstimate]]) -> list[Any]:
@@ -178,11 +176,8 @@ def _slope(name: str, rate: float, start: float, top: float) -> Series:
 
 def _alike(ops: list[OpEstimate]) -> list[list[OpEstimate]]:
     """Ops of equal work, traffic and time together."""
-    found: dict[tuple[object, ...], list[OpEstimate]] = {}
-    for op in ops:
-        sign = (op.kind, op.phase, op.bound, op.flop, f"{op.dram_bytes:.3g}", f"{op.time_s:.3g}", f"{busy_s(op):.3g}")
-        found.setdefault(sign, []).append(op)
-    return list(found.values())
+    return list(by_key(((op.kind, op.phase, op.bound, op.flop, f"{op.dram_bytes:.3g}", f"{op.time_s:.3g}",
+                         f"{busy_s(op):.3g}"), op) for op in ops).values())  # fmt: skip
 
 
 def _name(ops: list[OpEstimate]) -> str:
@@ -199,10 +194,6 @@ def _tip(mark: Mark, e: Estimate) -> str:
 def _ceilings(e: Estimate) -> list[tuple[str, float, bool]]:
     """Name, rate [FLOP/s], and whether the estimate computes in it, of the peaks in fp32 and in its own precision, equal ones as
     one."""
-    found: dict[float, list[str]] = {}
-    for precision in dict.fromkeys(("fp32", e.precision)):
-        rate = peak(e, precision)
-        if rate is not None:
-            found.setdefault(rate, []).append(precision)
+    found = by_key((rate, name) for name in dict.fromkeys(("fp32", e.precision)) if (rate := peak(e, name)) is not None)
     return [(f"{' and '.join(names)}: {show(rate, 'OP/s' if 'int8' in names else 'FLOP/s', 3)}", rate, e.precision in names)
             for rate, names in sorted(found.items())]  # fmt: skip

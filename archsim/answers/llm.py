@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from collections.abc import Mapping
 from typing import Any
 
+from archsim.answers import tagged
 from archsim.answers.estimate import counted, interval, listed
 from archsim.base.units import grouped, show
 from archsim.generation.estimate import SCHEMA, GenerationEstimate, limit_word, why
@@ -25,14 +25,13 @@ METRICS = {  # of a published run -> what it is called here, and its unit
 }  # fmt: skip
 
 
-def record(e: GenerationEstimate) -> dict[str, Any]:
-    """The estimate as plain values."""
-    return {"schema": SCHEMA, **asdict(e)}
+record = tagged(SCHEMA)
 
 
 def sections(e: GenerationEstimate) -> list[Block]:
     """The blocks of an estimate."""
-    rest = [(RESTS.get(name, name), said) for name, said in _by_said(e.basis)]
+    first = {said: name for name, said in reversed([*e.basis.items()])}  # each text once, by the first that rests on it
+    rest = [(RESTS.get(name, name), said) for name, said in e.basis.items() if first[said] == name]
     return [
         verdict(e), *(Note(text=line, tone="warning") for line in e.warnings), phases_table(e),
         Facts(title="How far to trust it", rows=trust(e)), memory_table(e),
@@ -131,8 +130,3 @@ def measured_run(e: GenerationEstimate) -> str:
     one = e.references[0]
     run = f"{one.source}; {one.engine}, {one.precision}, batch {one.batch}, {one.input} + {one.output} tokens"
     return f"{run}: {'the same' if one.same else 'the nearest'} run"
-
-
-def _by_said(basis: Mapping[str, str]) -> Sequence[tuple[str, str]]:
-    """What numbers rest on, each text once."""
-    return [(name, said) for i, (name, said) in enumerate(basis.items()) if said not in list(basis.values())[:i]]

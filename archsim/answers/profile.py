@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import zip_longest
 from typing import Any
 
+from archsim.answers import tagged
 from archsim.answers.timeline import timeline_chart
 from archsim.base.units import show
 from archsim.cost.bounds import bound_word
@@ -21,9 +22,7 @@ NOTHING_S = 1e-12  # less is rounding [s]
 CAUSES = 2  # that the verdict names
 
 
-def record(p: ProfileComparison) -> dict[str, Any]:
-    """The comparison as plain values."""
-    return {"schema": SCHEMA, **asdict(p)}
+record = tagged(SCHEMA)
 
 
 def csv(p: ProfileComparison) -> str:

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from archsim.base.errors import UnknownName
+from archsim.base.errors import one_of
 from archsim.base.record import LazyField
 from archsim.base.units import COUNT
 from archsim.study.objective import unit_of
@@ -34,8 +34,6 @@ SEVERAL = ("power", "curves", "slowest")  # of which a command prints one, or a 
 UNTAGGED = ("compare", "slowest", "names", "hw")  # that name no schema
 TAGS = {"explain": "explanation", "simulated": "simulated-layer", "validate": "validation", "net": "network",
         "serve_llm": "serve-llm"}  # those that are called otherwise in the output  # fmt: skip
-ESTIMATED = ("held_out", "stack_rows", "memory", "saved_s", "breakdown_s", "energy_breakdown_j", "wall", "power_over_time",
-             "ops", "references", "assumptions", "assumed_values", "warnings", "provenance")  # beside the scalars  # fmt: skip
 
 # name -> (command, the class of the answer, or its keys, or a type)
 SCHEMAS: dict[str, tuple[str, Any]] = {
@@ -97,11 +95,10 @@ SCHEMAS: dict[str, tuple[str, Any]] = {
 
 def schema_of(name: str) -> Schema:
     """The schema of that name, with its title. Raises UnknownName."""
-    if name not in SCHEMAS:
-        raise UnknownName("schema", name, sorted(SCHEMAS), hint=f"one of {', '.join(sorted(SCHEMAS))}")
+    one_of("schema", name, sorted(SCHEMAS))
     command, keys = SCHEMAS[name]
     if isinstance(keys, str):
-        from archsim.answers.estimate import SCALARS
+        from archsim.answers.estimate import ESTIMATED, SCALARS
 
         module, _, kind = keys.rpartition(".")
         only = (*SCALARS, *ESTIMATED) if name == "estimate" else ()

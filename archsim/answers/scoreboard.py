@@ -152,7 +152,8 @@ def sections(b: Scoreboard) -> list[Block]:
     kinds = list(dict.fromkeys(map(quantity, b.cases)))
     asked = [f"{len(b.entrants)} predictors", f"{len(b.cases):,} of {b.asked:,} measured values", f"{b.settings.fidelity} model"]
     found: list[Block] = [Verdict(title=TITLE, asked=asked, sentences=[*(nearest(b, kind) for kind in kinds)]
-                                  or ["No row is answered."]), *(main_table(b, kind) for kind in kinds),
+                                  or ["No row is answered."]),
+                          *(_table(b, f"Error of {PHASES.get(kind, kind)}", (), _scored(b, kind)) for kind in kinds),
                           Note(text=TERMS, tone="quiet"), Facts(title="What each answers", rows=coverage(b))]  # fmt: skip
     if any(e.answered < len(b.cases) for e in b.entrants):
         common = [(e, group) for e, groups in zip(b.entrants, b.common, strict=False) for group in groups]
@@ -177,11 +178,6 @@ def nearest(b: Scoreboard, kind: str) -> str:
     rest = ", ".join(f"{name} ({s.n:,} rows, {100 * s.median_ape:.1f} %)" for name, s in others)
     said = f"{kind.capitalize()}: {first[0]} is nearest, half of its {first[1].n:,} predictions are within "
     return f"{said}{100 * first[1].median_ape:.1f} %{f'; then {rest}' if rest else ''}."
-
-
-def main_table(b: Scoreboard, kind: str) -> Table:
-    """The predictors of a quantity, the nearest first."""
-    return _table(b, f"Error of {PHASES.get(kind, kind)}", (), _scored(b, kind))
 
 
 def _table(

@@ -9,6 +9,7 @@ from typing import Any
 from archsim.answers.asked import asked, asked_record
 from archsim.answers.estimate import floor_line
 from archsim.answers.front import saves
+from archsim.base.record import by_key
 from archsim.base.units import show
 from archsim.device.spec import read_by
 from archsim.device.variant import called
@@ -99,11 +100,7 @@ def _table(s: Sensitivity, most: int) -> Table:
 
 def _jumps(live: Sequence[Elasticity]) -> list[str]:
     """Where an output has a step at the base."""
-    said: dict[str, list[str]] = {}
-    for e in live:
-        if e.jump:
-            said.setdefault(e.jump, []).append(_key(e))
-    return [f"{', '.join(names)} {jump}" for jump, names in said.items()]
+    return [f"{', '.join(names)} {jump}" for jump, names in by_key((e.jump, _key(e)) for e in live if e.jump).items()]
 
 
 def _bar(swing: Sequence[float | None], low: float, high: float) -> Cell:
@@ -122,12 +119,9 @@ def _change(value: float | None) -> Cell:
 
 def _idle(s: Sensitivity) -> list[tuple[str, str]]:
     """Values without effect here, by who reads them."""
-    groups: dict[str, list[str]] = {}
-    for e in s.values:
-        if e.unit.informational or not (e.matters or e.why):
-            area = moves_area(s.request.spec, e.key)
-            reader = "moves the area of the die alone" if area else f"read by {read_by(e.unit) or 'no model'}"
-            groups.setdefault(reader, []).append(e.key)
+    groups = by_key(("moves the area of the die alone" if moves_area(s.request.spec, e.key) else
+                     f"read by {read_by(e.unit) or 'no model'}", e.key)
+                    for e in s.values if e.unit.informational or not (e.matters or e.why))  # fmt: skip
     return [(title, ", ".join(names)) for title, names in groups.items()]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import Any
-
+from archsim.answers import tagged
 from archsim.answers.estimate import counted, listed
 from archsim.base.units import grouped, show
 from archsim.render.blocks import Block, Facts, Table, Verdict, columns, number, words
@@ -14,9 +12,7 @@ WAITS = {"ttft": "time to first token", "tpot": "time per token", "itl": "betwee
 PERCENTILES = ("mean", "p50", "p90", "p99")
 
 
-def record(s: TextServing) -> dict[str, Any]:
-    """Plain values for JSON."""
-    return {"schema": SCHEMA, **asdict(s)}
+record = tagged(SCHEMA)
 
 
 def sections(s: TextServing) -> list[Block]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
-from typing import Any
 
+from archsim.answers import tagged
 from archsim.answers.explain import assumed, layer_facts, verdict, wait_row
 from archsim.answers.sm import bandwidths, pipes, stall_tables
 from archsim.base.units import show
@@ -18,9 +17,7 @@ WORTH = 0.005  # of the time of a kernel: less is none
 NAMED = 3  # improvements that are shown; JSON has all
 
 
-def record(e: SimulatedLayer) -> dict[str, Any]:
-    """The explanation as plain values."""
-    return {"schema": SCHEMA, **asdict(e)}
+record = tagged(SCHEMA)
 
 
 def sections(e: SimulatedLayer, hint: bool = True) -> list[Block]:

@@ -16,6 +16,7 @@ from archsim.answers.asked import asked
 from archsim.answers.front import FrontPoint, front_chart, points_table, thin
 from archsim.base.errors import ArchsimError, InputError, MissingExtra
 from archsim.base.files import read_text
+from archsim.base.record import by_key
 from archsim.base.units import COUNT, show
 from archsim.base.writer import OutputFile, json_with
 from archsim.device.variant import called
@@ -93,12 +94,9 @@ def _varied(s: SweptPoints) -> list[str]:
 
 def _distinct(s: SweptPoints, network: str) -> list[tuple[list[str], Row]]:
     """The best points, each once, with all that it is best in; of one batch the rates say the same as time and energy."""
-    titles: dict[int, list[str]] = {}
     found = {title: row for title, row in s.best.get(network, {}).items() if s.per_sample or title in SINGLE}
-    for title, row in found.items():
-        titles.setdefault(row["point"], []).append(title)
-    rows = {row["point"]: row for row in found.values()}
-    return [(named, rows[point]) for point, named in titles.items()]
+    titles = by_key((row["point"], title) for title, row in found.items())
+    return [(named, found[named[0]]) for named in titles.values()]
 
 
 def shown(s: SweptPoints, name: str, value: Any) -> str:
@@ -175,10 +173,9 @@ def _curves(s: SweptPoints, network: str, rows: Sequence[Row]) -> list[Chart]:
     if len(numbers) != 1:
         return []
     (knob,), others = numbers, [name for name in s.space.knobs if name in WORDS]
-    lines: dict[str, list[Row]] = {}
-    for row in sorted(rows, key=lambda row: float(row[knob])):
-        device = [_device(row, s)] if len(s.requests) > 1 else []
-        lines.setdefault(", ".join([*device, *(str(row[name]) for name in others)]), []).append(row)
+    several = len(s.requests) > 1
+    lines = by_key((", ".join([*([_device(row, s)] if several else []), *(str(row[name]) for name in others)]), row)
+                   for row in sorted(rows, key=lambda row: float(row[knob])))  # fmt: skip
     of = " per sample" if s.per_sample else ""
     unit = s.units[knob]
     found = []

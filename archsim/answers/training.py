@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from archsim.answers import tagged
 from archsim.answers.estimate import counted, listed, spread_of
 from archsim.answers.llm import held_table
 from archsim.base.units import grouped, show, show_capacity
@@ -30,16 +31,13 @@ from archsim.trace.op import OPTIMISERS
 PARTS = {"input": "7", "compute": "0", "exchange": "1", "update": "6"}  # of a step -> its tone
 
 
-def record(t: Training) -> dict[str, Any]:
-    """Plain values for JSON."""
-    return {"schema": SCHEMA, **asdict(t)}
+record = tagged(SCHEMA)
 
 
 def csv(t: Training) -> str:
     """One row for each number of devices."""
-    every = {"network": t.network, "hardware": t.hardware, "hardware_name": t.hardware_name, "node": t.node, "stack": t.stack,
-             "precision": t.precision, "batch": t.batch}  # fmt: skip
-    return records_csv([asdict(point) for point in t.points], every)
+    every = ("network", "hardware", "hardware_name", "node", "stack", "precision", "batch")
+    return records_csv([asdict(point) for point in t.points], {name: getattr(t, name) for name in every})
 
 
 def sections(t: Training) -> list[Block]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import asdict, fields
-from typing import Any
 
+from archsim.answers import tagged
 from archsim.answers.front import FrontPoint, front_chart, points_table, saves
 from archsim.answers.whatif import share_words, sure_words
 from archsim.base.units import show
@@ -34,7 +34,8 @@ def sections(t: Tuning) -> list[Block]:
 def _verdict(t: Tuning) -> Verdict:
     asked = [f"{t.network} on {t.hardware_name}", t.task.replace("_", " "), t.precision,
              f"{t.stack} ({t.stack_rows.own:,} rows)", f"{t.fidelity} model"]  # fmt: skip
-    title = f"{'Most' if t.objective.maximise else 'Least'} {_title(t.minimise)}{_limits(t)}"
+    where = f" where {' and '.join(t.where)}" if t.where else ""
+    title = f"{'Most' if t.objective.maximise else 'Least'} {_title(t.minimise)}{where}"
     if t.best is None:
         said = nearest_words(t)
         return Verdict(title=title, asked=asked, sentences=[f"{said[0].upper()}{said[1:]}."])
@@ -45,17 +46,19 @@ def _verdict(t: Tuning) -> Verdict:
         now, was = (_cell(point, name, OUTCOMES[name][1]).text for point in (t.best, t.default))
         sure = sure_words(one, t.interval_level, one.ratio > 2) + (", uncertain" if one.uncertain else "")
         lines.append((share_words(one.ratio, OUTCOMES[name][0]), sure, f"{now}, not {was}"))
-    best, own = (_setting(t, point) for point in (t.best, t.default))
+    best, own = (", ".join(text for key, text in _told(t, point).items() if key in SETTINGS) for point in (t.best, t.default))
     return Verdict(title=title, asked=asked, lines=lines, sentences=[f"Best with {best}; the default is {own}."])
 
 
-def _setting(t: Tuning, one: OperatingPoint) -> str:
-    """The settings that differ between the best and the default, or that are tried."""
-    return ", ".join(f"{name} {_cell(one, key, unit).text}" for key, (name, unit) in _columns(t).items() if key in SETTINGS)
+def _told(t: Tuning, one: OperatingPoint) -> dict[str, str]:
+    """Settings and outcomes of a point in words, by key."""
+    return {key: f"{name} {_cell(one, key, unit).text}" for key, (name, unit) in _columns(t).items()}
 
 
-def _limits(t: Tuning) -> str:
-    return f" where {' and '.join(t.where)}" if t.where else ""
+def _marked(t: Tuning) -> list[tuple[str, OperatingPoint]]:
+    """The default, the best or the nearest."""
+    points = {"default": t.default, "best": t.best, "nearest": t.nearest}
+    return [(name, one) for name, one in points.items() if one is not None]
 
 
 def _title(output: str) -> str:
@@ -76,13 +79,11 @@ def nearest_words(t: Tuning) -> str:
         return f"no setting is possible: {t.why}"
     if t.nearest is None:
         return "no setting fits the memory of the device"
-    at = ", ".join(f"{name} {_cell(t.nearest, key, unit).text}" for key, (name, unit) in _columns(t).items())
-    return f"no setting meets {' and '.join(t.where)}; the nearest has {at}"
+    return f"no setting meets {' and '.join(t.where)}; the nearest has {', '.join(_told(t, t.nearest).values())}"
 
 
 def _table(t: Tuning) -> Table:
     """The default, the best or the nearest, and the front."""
-    marked = [("default", t.default), *([("best", t.best)] if t.best else []), *([("nearest", t.nearest)] if t.nearest else [])]
     shown = _columns(t)
 
     def cells(which: str, one: OperatingPoint) -> list[Cell]:
@@ -91,7 +92,8 @@ def _table(t: Tuning) -> Table:
 
     front = [cells("front", one) for one in t.front if one != t.best]
     note = "front: no other setting has both less latency and less energy per sample"
-    return points_table("Settings", ("", *(name for name, _ in shown.values())), [cells(*pair) for pair in marked], front, note)
+    heads = ("", *(name for name, _ in shown.values()))
+    return points_table("Settings", heads, [cells(*pair) for pair in _marked(t)], front, note)
 
 
 def _columns(t: Tuning) -> dict[str, tuple[str, str]]:
@@ -115,25 +117,21 @@ def _cell(one: OperatingPoint, key: str, unit: str) -> Cell:
 def _chart(t: Tuning, best: OperatingPoint) -> Block:
     """Latency and energy of the front, with the batches beside its points, or the clocks where there is one batch."""
     named = "batch" if len({one.batch for one in t.front}) > 1 else "clock_hz"
-    title, of = SETTINGS[named]
 
     def point(one: OperatingPoint) -> FrontPoint:
-        tip = "\n".join(f"{name} {_cell(one, key, unit).text}" for key, (name, unit) in _columns(t).items())
-        return FrontPoint(x=one.latency_s, y=one.energy_per_sample_j, label=f"{title} {_cell(one, named, of).text}", tip=tip)
+        told = _told(t, one)
+        return FrontPoint(x=one.latency_s, y=one.energy_per_sample_j, label=told[named], tip="\n".join(told.values()))
 
     across, up = Axis(title="latency of a batch", unit="s"), Axis(title="energy per sample", unit="J")
     marked = {"default": point(t.default), "best": point(best)}
     return front_chart("Pareto front of latency and energy", across, up, list(map(point, t.front)), [], marked)
 
 
-def record(t: Tuning) -> dict[str, Any]:
-    """Plain values for JSON."""
-    return {"schema": SCHEMA, **asdict(t)}
+record = tagged(SCHEMA)
 
 
 def csv(t: Tuning) -> str:
     """One row for the default, the best, or the nearest, and each setting of the front."""
-    rows = [("default", t.default), *([("best", t.best)] if t.best else []), *([("nearest", t.nearest)] if t.nearest else []),
-            *(("front", one) for one in t.front)]  # fmt: skip
+    rows = [*_marked(t), *(("front", one) for one in t.front)]
     return csv_lines([("which", "network", "hardware_name", *_names()),
                       *((which, t.network, t.hardware_name, *asdict(one).values()) for which, one in rows)])  # fmt: skip

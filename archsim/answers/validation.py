@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
+from archsim.base.record import by_key
 from archsim.base.units import show
 from archsim.base.version import __version__
 from archsim.evidence.case import Case, LoopPattern, Skip, error_of
@@ -75,7 +76,8 @@ def record(v: Validation) -> dict[str, Any]:
         "schema": SCHEMA, "fidelity": r.fidelity, "without": sorted(r.without), "cross_validated": r.fold,
         "provenance": provenance(r, v.data), "groups": [group_record(group) for group in v.groups],
         "overall": [group_record(group) for group in v.overall], "rows": [*row_records(v)],
-        "skipped": [{"file": skip.file, "row": skip.line, "reason": skip.reason, "source": skipped_source(skip),
+        "skipped": [{"file": skip.file, "row": skip.line, "reason": skip.reason,
+                     "source": skip.fields.get("source") or skip.fields.get("source_id", ""),
                      "hardware": skip.fields.get("hardware", "")} for skip in v.skips],
         "skipped_by_reason": dict(Counter(skip.reason for skip in v.skips).most_common()),
     }  # fmt: skip
@@ -85,11 +87,6 @@ def provenance(settings: ValidationSettings, data: str) -> dict[str, str]:
     """The versions and hashes of whatever is compared by these settings; `data` is that of the measurement files."""
     c = settings.calibration
     return {"version": __version__, "calibration": f"{c.version}+{c.digest}", "data": data}
-
-
-def skipped_source(skip: Skip) -> str:
-    """The source of a row that was skipped."""
-    return skip.fields.get("source") or skip.fields.get("source_id", "")
 
 
 def group_record(group: GroupScore) -> dict[str, Any]:
@@ -256,10 +253,7 @@ def origin(values: Mapping[str, str]) -> Facts:
 
 def value_tables(v: Validation) -> list[Block]:
     """A table for each metric, that with most rows first."""
-    by_metric: dict[str, list[int]] = {}
-    for i, case in enumerate(v.cases):
-        by_metric.setdefault(case.metric, []).append(i)
-    ranked = sorted(by_metric.items(), key=lambda item: -len(item[1]))
+    ranked = sorted(by_key((case.metric, i) for i, case in enumerate(v.cases)).items(), key=lambda item: -len(item[1]))
     return [*(_values(v, metric, rows) for metric, rows in ranked), Note(text=BARS, tone="quiet")]
 
 
@@ -336,10 +330,7 @@ def plain_errors(v: Validation) -> Sequence[float]:
 
 def scatter(v: Validation, kind: str) -> Chart:
     """Predicted against measured, coloured by source; a rate is drawn as the time of one batch."""
-    own: dict[str, list[int]] = {}
-    for i, case in enumerate(v.cases):
-        if quantity(case) == kind:
-            own.setdefault(case.source, []).append(i)
+    own = by_key((case.source, i) for i, case in enumerate(v.cases) if quantity(case) == kind)
     ordered = sorted(own.items(), key=lambda item: (-len(item[1]), item[0]))
     others = [i for _, rows in ordered[NAMED:] for i in rows]
     series = []

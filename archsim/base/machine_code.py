@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Collection, Mapping, Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any
+
+from archsim.base.errors import MissingExtra
 
 UNCOUNTED = "_nrt"  # numba's option without which it leaves out what counts the references to arrays
 
@@ -16,14 +19,22 @@ def digest(*modules: ModuleType) -> str:
     return hashlib.sha256(b"".join(Path(str(module.__file__)).read_bytes() for module in modules)).hexdigest()[:12]
 
 
+def available() -> bool:
+    """Whether numba is installed."""
+    return find_spec("numba") is not None
+
+
 def compiled_modules(
-    callees_first: Mapping[ModuleType, Sequence[str]], separate: Collection[str], version: str
+    callees_first: Mapping[ModuleType, Sequence[str]], separate: Collection[str], version: str, what: str
 ) -> dict[str, Callable[..., Any]]:  # fmt: skip
     """Functions of some modules by name, each compiled in a copy of its module's globals, in which its callees are compiled
-    already.
+    already; their machine code is kept on disk between processes. Raises MissingExtra.
 
     separate: those of which one copy is enough; the others become part of whatever calls them
+    what: they are, for a reader without numba
     """
+    if not available():
+        raise MissingExtra(what, "fast")
     found: dict[str, Callable[..., Any]] = {}
     for module, functions in callees_first.items():
         names: dict[str, Any] = {**vars(module), **found}

@@ -23,6 +23,13 @@ from archsim.cli.vocabulary import FILE, HW, PLAIN, choices, flag, options, own,
 
 if TYPE_CHECKING:
     from archsim.cycle.core.operation import CoreLoop
+    from archsim.device.spec import Spec
+
+
+def _device(name: str, words: dict[str, Any]) -> Spec:
+    from archsim.estimation.hardware import find_device
+
+    return find_device(name, words.get("settings"), words.get("scales"))
 
 
 # ---------------------------------------------------------------------------------------------------------------------- sm
@@ -80,7 +87,6 @@ def sm_command(
       archsim simulate sm --hw gtx_1080 --kernel "stream read=1 write=1 bytes=16" --set sm.alu_latency=12clk
     """
     from archsim.answers.sm import recording_of
-    from archsim.estimation.hardware import find_device
     from archsim.estimation.request import precision_of
     from archsim.simulate.sm import simulate_sm
 
@@ -89,7 +95,7 @@ def sm_command(
     if kernel is None or curve is not None:
         raise click.UsageError("--kernel names a kernel, --curve what to draw; give one of them")
     words = choices(given)
-    spec = find_device(hw, words.get("settings"), words.get("scales"))
+    spec = _device(hw, words)
     clock = words.get("clock") or float(spec.device.usual_clock)
     wanted = INSTRUCTIONS if form.html or form.timeline else 0
     found = simulate_sm(spec, kernel, clock=clock, depth=depth, waves=waves, precision=precision_of(precision),
@@ -102,12 +108,11 @@ def sm_command(
 
 def _draw(hw: str, curve: str, form: AnswerForm, given: dict[str, Any], of_core: bool = False) -> None:
     """A curve of one SM, or of one core."""
-    from archsim.estimation.hardware import find_device
     from archsim.simulate.curves import core_curve, sm_curve
 
     refuse_others("--curve", OF_CURVE)
     words = choices(given)
-    spec, clock = find_device(hw, words.get("settings"), words.get("scales")), words.get("clock")
+    spec, clock = _device(hw, words), words.get("clock")
     form.show(core_curve(spec, curve, clock) if of_core else sm_curve(spec, curve, clock, words.get("memory_clock")))
 
 
@@ -157,7 +162,6 @@ def core_command(
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --name exp_poly6_avx2_u2
       archsim simulate core --hw epyc_9655 --loop cpu_loops.json --csv
     """
-    from archsim.estimation.hardware import find_device
     from archsim.simulate.core import kernel_loop, simulate_all
 
     if [kernel, path, curve].count(None) != 2:
@@ -167,7 +171,7 @@ def core_command(
     if curve is not None:
         return _draw(hw, curve, form, given, of_core=True)
     words = choices(given)
-    spec = find_device(hw, words.get("settings"), words.get("scales"))
+    spec = _device(hw, words)
     loops = [kernel_loop(spec, kernel)] if kernel is not None else _loops(str(path), name)
     form.show(simulate_all(spec, loops, clock=words.get("clock"), trips=trips, trace=OPERATIONS, fast=False if plain else None))
 
@@ -285,7 +289,6 @@ def cache_command(
       archsim cache --hw gtx_1080 --net alexnet --layer conv2 --batch 16 --html caches.html
       archsim cache --check reports/validation
     """
-    from archsim.estimation.hardware import find_device
     from archsim.estimation.request import make_request
     from archsim.explain.caches import of_layer, of_trace
 
@@ -308,7 +311,7 @@ def cache_command(
             tell(f"{100 * share:.0f} of 100 % simulated")
 
         if trace is not None:
-            spec = find_device(hw, arguments.get("settings"), arguments.get("scales"))
+            spec = _device(hw, arguments)
             answer = of_trace(spec, trace, policy=policy, instructions=instructions, curve=curve, timed=timed, sets=sets,
                               fast=fast, tell=told)  # fmt: skip
         else:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import click
 
 from archsim.base.arguments import ARGUMENTS
+from archsim.base.record import by_key
 from archsim.base.units import show
 from archsim.cli.output import AnswerForm, answer_forms
 from archsim.cli.terminal import show_text
@@ -58,9 +59,8 @@ def _by_maker(specs: Sequence[Spec]) -> list[Block]:
     """A table for each kind of device of each maker, those with the most devices first, the newest first."""
     from archsim.answers.listing import table_of
 
-    groups: dict[tuple[str, str], list[Spec]] = {}
-    for spec in sorted(specs, key=lambda spec: (-spec.identity.year, spec.identity.id)):
-        groups.setdefault((spec.identity.vendor, spec.kind), []).append(spec)
+    groups = by_key(((spec.identity.vendor, spec.kind), spec)
+                    for spec in sorted(specs, key=lambda spec: (-spec.identity.year, spec.identity.id)))
     found: list[Block] = []
     for (vendor, kind), those in sorted(groups.items(), key=lambda group: -len(group[1])):
         rows = [(row[0], *row[4:8]) for row in map(_device_row, those)]

@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from archsim.base.errors import EXIT, ArchsimError, nearest
+from archsim.base.errors import EXIT, ArchsimError, near_words
 from archsim.base.version import __version__
 from archsim.cli.terminal import color_option
 
@@ -107,8 +107,7 @@ class LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Name the nearest command when there is no such one."""
         if args and args[0] not in self.rows and not args[0].startswith("-"):
-            near = nearest(args[0], self.rows) or list(self.rows)
-            raise click.UsageError(f"no {self.noun} {args[0]!r}; nearest: {', '.join(near)}", ctx)
+            raise click.UsageError(f"no {self.noun} {args[0]!r}; nearest: {near_words(args[0], self.rows)}", ctx)
         return super().resolve_command(ctx, args)
 
 

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import click
 
 from archsim.base.errors import EXIT
+from archsim.base.record import by_key
 
 if TYPE_CHECKING:
     from archsim.estimation.request import Request
@@ -150,11 +151,8 @@ def tell_without_effect(requests: Iterable[Request], beyond: str = "") -> None:
     from archsim.estimation.network import STRICT, bounded
 
     asked = list(requests)
-    still: dict[str, list[str]] = {}
-    for request in asked:
-        for key in without_effect(request):
-            if not (beyond and key.startswith(beyond)):
-                still.setdefault(key, []).append(request.spec.identity.id)
+    still = by_key((key, request.spec.identity.id) for request in asked for key in without_effect(request)
+                   if not (beyond and key.startswith(beyond)))  # fmt: skip
     _tell(still, asked)
     for network, trace in {request.network: request.trace for request in asked}.items():
         for said in bounded(trace):

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from archsim.base.arguments import ARGUMENTS, Argument, chosen, given_of, rows_of
-from archsim.base.errors import nearest
+from archsim.base.errors import near_words
 from archsim.base.units import COUNT, show
 from archsim.base.values import parts, quantity, read, share
 from archsim.cli.terminal import duration
@@ -309,8 +309,7 @@ def pairs(words: Iterable[str], known: Sequence[str], option: str) -> dict[str, 
     for one in words:
         key, _, value = (word.strip() for word in one.partition("="))
         if key not in known:
-            near = nearest(key, known) or list(known)
-            raise click.BadParameter(f"no {key!r}; nearest: {', '.join(near)}", param_hint=option)
+            raise click.BadParameter(f"no {key!r}; nearest: {near_words(key, known)}", param_hint=option)
         if key in found:
             raise click.BadParameter(f"{key} is given twice", param_hint=option)
         found[key] = value

@@ -13,6 +13,7 @@ from archsim.cost.cost import Array
 from archsim.cost.occupancy import WARP
 from archsim.device.device import Gpu
 from archsim.device.silicon import ProcessNode, Silicon
+from archsim.device.variant import first_of
 
 BITS = 8.0
 UM2 = 1e-6  # mm2
@@ -37,7 +38,7 @@ def die_parts(device: Gpu, silicon: Silicon) -> dict[str, Array | float]:
     >>> [name for name, area in parts.items() if area > 60]
     ['SMs', 'memory interface']
     """
-    node = silicon.node(float(np.ravel(device.chip.node)[0]))
+    node = silicon.node(first_of(device.chip.node))
     reference = silicon.nodes[silicon.reference]
     shrink = reference.density / node.density
     cell = BITS * node.cell * UM2

@@ -14,6 +14,7 @@ from archsim.cost.cost import Array
 from archsim.cost.occupancy import WARP
 from archsim.device.device import Cpu, CpuPower, Device, Gpu, Tpu, with_caches
 from archsim.device.silicon import silicon
+from archsim.device.variant import first_of
 
 
 def highest_clock(device: Device) -> Array | float:
@@ -111,14 +112,14 @@ def unmeasured_node(device: Device, constants: Calibration) -> str:
     >>> unmeasured_node(find("gtx_1080").with_settings({"chip.node": "3 nm"}).device, default())
     'chip.node 3 nm: no power was measured below 4 nm; 9.38 pJ a multiply-accumulate is what foundries state of their processes'
     """
-    size = float(np.ravel(device.chip.node)[0])
+    size = first_of(device.chip.node)
     known = {1e-9 * node: constants.constants[name].fitted for name in constants.constants if name.startswith(NODE)
              for node in nodes_of(name)}  # fmt: skip
     least = min((node for node, fitted in known.items() if fitted), default=0.0)
     if size >= least * (1.0 - 1e-9):
         return ""
     beyond = f", continued beyond {show(min(known), 'm')}" if size < min(known) else ""
-    energy = show(float(np.ravel(process_energy(device, constants))[0]), "J", 3)
+    energy = show(first_of(process_energy(device, constants)), "J", 3)
     return (f"chip.node {show(size, 'm')}: no power was measured below {show(least, 'm')}; {energy} a multiply-accumulate is "
             f"what foundries state of their processes{beyond}")  # fmt: skip
 

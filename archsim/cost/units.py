@@ -31,6 +31,7 @@ from archsim.cost.switched import (
 )
 from archsim.device.device import Cpu, Gpu
 from archsim.device.units import AWAKE, CORE, MEMORY, PACKAGE_UNITS, UNITS, UnitClocks, package_rates, unit_rates
+from archsim.device.variant import first_of
 
 STANDING = ("standing", "leakage", "clocks", "active_units")  # what is drawn beside what the units switch
 BUSES = ("l2", "dram")  # units whose energy is in long wires, which take it where a bit differs from the one before
@@ -151,7 +152,7 @@ def power_by_clock(
     first, idle_first = (_drawn(device, top, 1.0, free if busy else None, constants) for busy in (True, False))
     now, idle_now = (_drawn(device, clock, rate * top / clock, free if busy else None, constants) for busy in (True, False))
     work = (power - idle_first) / np.maximum(first - idle_first, TINY)
-    return float(np.ravel(idle_now + np.maximum(work, 0.0) * (now - idle_now))[0])
+    return first_of(idle_now + np.maximum(work, 0.0) * (now - idle_now))
 
 
 def _drawn(device: Gpu, clock: float, busy: float, free: float | None, constants: Calibration) -> Array:
@@ -166,9 +167,6 @@ def _drawn(device: Gpu, clock: float, busy: float, free: float | None, constants
 
 
 # ---------------------------------------------------------------------------------------------------- packages of a CPU
-
-PACKAGE_STANDING = ("standing", "uncore", "leakage", "active_units")  # what is drawn beside what the units switch
-
 
 def package_power(device: Cpu, shares: Mapping[str, Array | float], clock: float, constants: Calibration) -> dict[str, Array]:
     """Power of each unit of all packages [W], by its name, after `STANDING`; the sum is what the packages draw.

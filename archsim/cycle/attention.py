@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, log2
+from typing import Any
 
 from archsim.cycle.machine import Machine
 from archsim.cycle.product import LANE, broadcast, wavefronts
@@ -45,6 +46,12 @@ class AttentionTile:
     direct: bool = False
     copies: bool = True
 
+    @property
+    def cta(self) -> dict[str, Any]:
+        """What a CTA takes of an SM, how often it loops and where its data are, as a program has them."""
+        return {"threads": self.threads, "registers": self.registers, "shared": self.shared, "trips": max(1, self.blocks),
+                "streams": (self.keys, Source(), self.results)}  # fmt: skip
+
 
 def attend(machine: Machine, tile: AttentionTile, rate: float) -> Program:
     """The program of a tile on tensor cores, on fp32 lanes (rate 0), or of a single query.
@@ -67,7 +74,7 @@ def _copy(a: Assembler, tile: AttentionTile, machine: Machine, place: int, value
     own = values * tile.operand / threads
     count = max(1, ceil(own / LANE))
     size = own / count * machine.warp
-    landed = [a.register() for _ in range(0 if tile.copies else count)]
+    landed = a.registers(0 if tile.copies else count)
     for i in range(count):
         if tile.copies:
             a.copy(LANE, stream, size)
@@ -93,10 +100,10 @@ def on_matrix_pipes(machine: Machine, tile: AttentionTile, rate: float) -> Progr
     part = tile.m / warps / ROWS / tall  # of their rows, what is a query
     shared = machine.mma is not None and machine.mma.issue == "thread"  # the tensor cores of all partitions are one pipe
     clocks = ROWS * COLUMNS * step * part / (rate if shared else rate / machine.schedulers)
-    scores = [a.register() for _ in range(tall * ceil(tile.k / COLUMNS))]
-    result = [a.register() for _ in range(tall * ceil(tile.n / COLUMNS))]
-    largest = [a.register() for _ in range(2 * tall)]
-    fragment = [a.register() for _ in range(2)]
+    scores = a.registers(tall * ceil(tile.k / COLUMNS))
+    result = a.registers(tall * ceil(tile.n / COLUMNS))
+    largest = a.registers(2 * tall)
+    fragment = a.registers(2)
 
     def multiply(into: list[int], depth: int, wide: int, operand: list[int] | None = None) -> None:
         loads = max(1, ceil(wide * step * tile.operand / (LANE * machine.warp)))
@@ -137,8 +144,7 @@ def on_matrix_pipes(machine: Machine, tile: AttentionTile, rate: float) -> Progr
     multiply(result, tile.k, tile.n, exponentials)
     a.turn(place, top)
     _finish(a, machine, result, largest, place, HELD, tile.m * tile.n / threads)
-    return a.program(threads=threads, registers=min(255, tile.registers * tile.threads // threads), shared=tile.shared,
-                     trips=max(1, tile.blocks), streams=(tile.keys, Source(), tile.results))  # fmt: skip
+    return a.program(**tile.cta | {"threads": threads, "registers": min(255, tile.registers * tile.threads // threads)})
 
 
 def _softmax(a: Assembler, machine: Machine, scores: list[int], result: list[int], largest: list[int], tall: int) -> list[int]:
@@ -166,7 +172,7 @@ def _softmax(a: Assembler, machine: Machine, scores: list[int], result: list[int
 def _exponentials(a: Assembler, into: list[int], scores: list[int], largest: list[int]) -> None:
     """Exponentials of scores, some at once, since each goes through pipes of long latency."""
     scaled, added, converted = AROUND
-    sums = [a.register() for _ in range(4)]
+    sums = a.registers(4)
     for first in range(0, len(into), TOGETHER):
         group = list(zip(into, scores, strict=True))[first : first + TOGETHER]
         for register, score in group:
@@ -194,9 +200,9 @@ def _finish(a: Assembler, machine: Machine, result: list[int], largest: list[int
 def on_fp32_pipes(machine: Machine, tile: AttentionTile) -> Program:
     """Two products on the fp32 lanes: a thread holds a part of the scores, which go to the second product by shared memory."""
     a, place = _begin(machine)
-    scores = [a.register() for _ in range(max(1, round(tile.m * tile.k / tile.threads)))]
-    result = [a.register() for _ in range(max(1, round(tile.m * tile.n / tile.threads)))]
-    operands = [a.register() for _ in range(4)]
+    scores = a.registers(max(1, round(tile.m * tile.k / tile.threads)))
+    result = a.registers(max(1, round(tile.m * tile.n / tile.threads)))
+    operands = a.registers(4)
     largest = a.register()
     other = a.register()
 
@@ -231,8 +237,7 @@ def on_fp32_pipes(machine: Machine, tile: AttentionTile) -> Program:
     multiply(result, tile.k)
     a.turn(place, top)
     _finish(a, machine, result, [largest], place, 1, tile.m * tile.n / tile.threads)
-    return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=max(1, tile.blocks),
-                     streams=(tile.keys, Source(), tile.results))  # fmt: skip
+    return a.program(**tile.cta)
 
 
 def single_query(machine: Machine, tile: AttentionTile) -> Program:
@@ -244,8 +249,8 @@ def single_query(machine: Machine, tile: AttentionTile) -> Program:
     size = own * tile.operand / loads * machine.warp
     each = max(1, round(own / loads))
     of_a_key = max(1, round(tile.n * tile.operand / LANE))  # threads that share one
-    keys, values, scores = ([a.register() for _ in range(loads)] for _ in range(3))
-    sums = [a.register() for _ in range(4)]
+    keys, values, scores = (a.registers(loads) for _ in range(3))
+    sums = a.registers(4)
     other = a.register()
 
     def take(register: int, into: int) -> None:
@@ -274,5 +279,4 @@ def single_query(machine: Machine, tile: AttentionTile) -> Program:
         a.load_shared(other, place, 4, 1.0)
         a.arithmetic("FADD", sums[0], (sums[0], other), pipe=FP32)
     a.store((sums[0], place), LANE, stream=2)
-    return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=ceil(tile.blocks / blocks),
-                     streams=(tile.keys, Source(), tile.results))  # fmt: skip
+    return a.program(**tile.cta | {"trips": ceil(tile.blocks / blocks)})

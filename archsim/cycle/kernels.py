@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from dataclasses import dataclass, replace
 from math import ceil
+from typing import Any
 
 import numpy as np
 
@@ -112,11 +113,11 @@ def kernel_run(on: Prepared, grid: Grid, known: Known) -> SmRun:
     def total(name: str) -> float:
         return max(0.0, sum(weight * float(getattr(one, name)) for weight, one in runs))
 
+    counts: dict[str, Any] = {name: round(total(name)) for name in ("issued", "paired", "shared", "l1", "l2", "dram", "stored")}
     waiting = np.maximum(0.0, sum(weight * np.array(one.waiting) for weight, one in runs))
     return SmRun(
-        clocks=total("clocks"), ctas=grid.busiest, resident=max(1, min(on.held, grid.busiest)), issued=round(total("issued")),
-        paired=round(total("paired")), waiting=tuple(map(tuple, waiting.tolist())), shared=round(total("shared")),
-        l1=round(total("l1")), l2=round(total("l2")), dram=round(total("dram")), stored=round(total("stored")),
+        clocks=total("clocks"), ctas=grid.busiest, resident=max(1, min(on.held, grid.busiest)),
+        waiting=tuple(map(tuple, waiting.tolist())), **counts,
     )  # fmt: skip
 
 

@@ -230,31 +230,22 @@ def _rows(v: KernelVariant) -> GridProgram:
 
 def _windows(v: KernelVariant) -> GridProgram:
     """A window for each result; what neighbours have read of it is in the L1."""
-    value = v.of("operand_a")
-    results = max(1.0, v.of("c_bytes") / value)
     covered = v.of("checked") + v.of("unrolled")
-    return _window(v, results, Window(
-        values=max(1, round(covered / results)), lane=int(value), step=_step(v), checked=v.of("checked") > 0,
-        combine=max(1, round(0.5 * v.of("flop") / covered)), special=POWER if v.name in POWERS else 0, **v.thread,
-    ))  # fmt: skip
+    return _window(v, v.of("operand_a"), covered, checked=v.of("checked") > 0,
+                   combine=max(1, round(0.5 * v.of("flop") / covered)), special=POWER if v.name in POWERS else 0)  # fmt: skip
 
 
 def _depthwise(v: KernelVariant) -> GridProgram:
     """A thread sums the taps of its result (depthwise convolution): values and weights from the L1, all of them under way."""
-    value = v.of("operand_b")
-    results = max(1.0, v.of("c_bytes") / value)
-    return _window(v, results, Window(
-        values=max(1, round(0.5 * v.of("flop") / results)), lane=int(value), step=_step(v), checked=False, weights=True,
-        **v.thread,
-    ))  # fmt: skip
+    return _window(v, v.of("operand_b"), 0.5 * v.of("flop"), checked=False, weights=True)
 
 
-def _step(v: KernelVariant) -> float:
-    """Values between the windows of neighbours: their square is the input over the result."""
-    return max(1.0, sqrt(v.of("b_bytes") / max(1.0, v.of("c_bytes"))))
-
-
-def _window(v: KernelVariant, results: float, window: Window) -> GridProgram:
+def _window(v: KernelVariant, lane: float, covered: float, **words: Any) -> GridProgram:
+    """covered: values of all windows; lane: bytes of each [B]"""
+    results = max(1.0, v.of("c_bytes") / lane)
+    # values between the windows of neighbours: their square is the input over the result
+    step = max(1.0, sqrt(v.of("b_bytes") / max(1.0, v.of("c_bytes"))))
+    window = Window(values=max(1, round(covered / results)), lane=int(lane), step=step, **words, **v.thread)
     read = v.of("a_bytes") + v.of("b_bytes")
     fetched = v.at(v.terms.reads)
     loaded = results * window.values * window.lane * window.step

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -12,7 +13,9 @@ from archsim.base.errors import Unsupported
 from archsim.cycle import layout
 from archsim.cycle.program import CONTROL, FP32, INT, MEMORY, PIPES, SPECIAL, TENSOR, Instruction
 from archsim.device.device import Gpu
+from archsim.device.part import Sm
 from archsim.device.silicon import silicon
+from archsim.device.variant import first_of
 
 NEEDED = ("warp", "issue_width", "pairing", "int_lanes", "register_reads", "register_reuse", "memory_interval", "memory_lanes",
           "memory_queue", "return_bandwidth", "special_latency", "barrier_latency", "fetch_interval", "cta_start",
@@ -62,7 +65,6 @@ class Machine:
     together: bool
     alu: float
     special: float
-    tensor: float
     shared_bandwidth: float
     return_bandwidth: float
     shared: float
@@ -85,14 +87,15 @@ class Machine:
     fetch: float
     cta_start: float
     cta_interval: float
-    warp_interval: float
     warps: int
     ctas: int
     registers: float
     shared_memory: float
+    warp_interval: float = 0.0
     shared_reserved: float = 0.0
     shared_unit: float = 1.0
     register_unit: float = 1.0
+    tensor: float = 0.0
     tensor_rate: float = 0.0
     mma: Matrix | None = None
     copies: str = "none"
@@ -128,42 +131,35 @@ def machine_of(device: Gpu, clock: float, tensor_rate: float = 0.0, sharing: flo
     if lacking:
         raise Unsupported(f"{device.identity.id}: the cycle model needs {', '.join(lacking)}, which neither its spec has nor "
                           f"hwspecs/architectures/{device.identity.architecture}.toml; --set gives them")  # fmt: skip
-    one = {name: _number(getattr(sm, name)) for name in NEEDED if name != "pairing"}
-    schedulers, fp32 = int(_number(sm.schedulers)), _number(device.rate.fp32)
-    others = max(1.0, _number(sm.count) if sharing is None else sharing)
+    l1, l2, schedulers, warp, fp32 = device.l1, device.l2, first_of(sm.schedulers), first_of(sm.warp), first_of(device.rate.fp32)
+    others = max(1.0, first_of(sm.count) if sharing is None else sharing)
     page = translation(device, covered, others, wandering)
     pooled = sm.pairing == "any"
     copies, alone = memory_shares(device)
-    dram = _number(device.memory.bandwidth) / clock / others  # B/clk
-    lanes = [0.0] * len(PIPES)
+    dram = first_of(device.memory.bandwidth) / clock / others  # B/clk
+    lanes = [warp] * len(PIPES)
     lanes[FP32] = fp32 if pooled else fp32 / schedulers
-    lanes[INT] = one["int_lanes"] / schedulers if one["int_lanes"] else lanes[FP32]
-    lanes[SPECIAL] = _number(device.rate.special) / (1 if pooled else schedulers)
+    lanes[INT] = first_of(sm.int_lanes) / schedulers or lanes[FP32]
+    lanes[SPECIAL] = first_of(device.rate.special) / (1 if pooled else schedulers)
     lanes[TENSOR] = tensor_rate / schedulers
-    lanes[MEMORY] = lanes[CONTROL] = one["warp"]
-    return Machine(
-        schedulers=schedulers, warp=int(one["warp"]), issue_width=one["issue_width"], pairing=str(sm.pairing),
-        register_reads=one["register_reads"], register_reuse=one["register_reuse"], lanes=tuple(lanes), pooled=pooled,
-        together=one["int_lanes"] == 0.0,
-        alu=_number(sm.alu_latency), special=one["special_latency"], tensor=_number(sm.tensor_latency or 0.0),
-        shared_bandwidth=_number(sm.shared_bandwidth), return_bandwidth=one["return_bandwidth"], shared=one["shared_latency"],
-        memory_interval=one["memory_interval"], access=one["warp"] / one["memory_lanes"],
-        memory_queue=int(one["memory_queue"]), l1_bandwidth=_number(device.l1.bandwidth),
-        sector=_number(device.l1.sector), l1=_number(device.l1.latency),
-        l2=_number(device.l2.latency) + farther(device, covered) + page,
-        dram=_number(device.memory.latency) * clock + page, stored=_number(device.l1.write_bandwidth or device.l1.bandwidth),
-        l2_rate=_number(device.l2.bandwidth) * _number(device.l2.achievable or 1.0) / others,
-        dram_rate=dram * alone, turn=2.0 * (1.0 / copies - 1.0 / alone) / dram,
-        buffers=int(_number(device.l1.miss_buffers)), line=_number(device.l1.line),
-        l2_line=_number(device.l2.line), barrier=one["barrier_latency"],
-        fetch=one["fetch_interval"], cta_start=one["cta_start"],
-        cta_interval=max(one["cta_interval"], others / _number(device.launch.rate or sm.count)), warps=int(_number(sm.warps)),
-        warp_interval=_number(sm.warp_interval or 0.0),
-        ctas=int(_number(sm.ctas)), registers=_number(sm.registers), shared_memory=_number(sm.shared_memory),
-        shared_reserved=_number(sm.shared_reserved or 0.0), shared_unit=_number(sm.shared_unit or 1.0),
-        register_unit=_number(sm.register_unit or 1.0),
-        tensor_rate=tensor_rate, mma=_matrix(device), copies=str(sm.copies or "none"), copy=_number(sm.copy_latency or 0.0),
-    )  # fmt: skip
+    return Machine(**{
+        **_alike(sm), "lanes": tuple(lanes), "pooled": pooled, "together": first_of(sm.int_lanes) == 0.0,
+        "fetch": first_of(sm.fetch_interval), "access": warp / first_of(sm.memory_lanes),
+        "cta_interval": max(first_of(sm.cta_interval), others / first_of(device.launch.rate or sm.count)),
+        "l1": first_of(l1.latency), "l1_bandwidth": first_of(l1.bandwidth), "sector": first_of(l1.sector),
+        "stored": first_of(l1.write_bandwidth or l1.bandwidth), "line": first_of(l1.line),
+        "buffers": int(first_of(l1.miss_buffers)), "l2": first_of(l2.latency) + farther(device, covered) + page,
+        "l2_line": first_of(l2.line), "l2_rate": first_of(l2.bandwidth) * first_of(l2.achievable or 1.0) / others,
+        "dram": first_of(device.memory.latency) * clock + page, "dram_rate": dram * alone,
+        "turn": 2.0 * (1.0 / copies - 1.0 / alone) / dram, "tensor_rate": tensor_rate, "mma": _matrix(device),
+    })  # fmt: skip
+
+
+def _alike(sm: Sm) -> dict[str, Any]:
+    """What the spec of an SM gives by the name that a machine has for it, or by that with `_latency` behind it."""
+    kinds: dict[str, Callable[[Any], object]] = {"int": lambda value: int(first_of(value)), "float": first_of, "str": str}
+    given = {one: getattr(sm, one.name, getattr(sm, f"{one.name}_latency", None)) for one in fields(Machine)}
+    return {one.name: kinds[str(one.type)](value) for one, value in given.items() if value is not None}
 
 
 def memory_shares(device: Gpu) -> tuple[float, float]:
@@ -175,7 +171,7 @@ def memory_shares(device: Gpu) -> tuple[float, float]:
     >>> [round(900 * share) for share in memory_shares(find("tesla_v100_sxm2").device)]
     [807, 892]
     """
-    family, copies = silicon().family(device.memory.type), _number(device.memory.achievable)
+    family, copies = silicon().family(device.memory.type), first_of(device.memory.achievable)
     turnaround = 0.0 if family is None else silicon().turnaround.get(family.name, 0.0)
     return copies, min(1.0, copies / (1.0 - turnaround))
 
@@ -185,9 +181,9 @@ def farther(device: Gpu, covered: float) -> float:
 
     Each half keeps copies of what its own SMs ask for; what does not fit is in the other half.
     """
-    size = _number(device.l2.size)
+    size = first_of(device.l2.size)
     split = device.l2.far is not None and size / 2 < covered <= size
-    return max(0.0, _number(device.l2.far) - _number(device.l2.latency)) if split else 0.0
+    return max(0.0, first_of(device.l2.far) - first_of(device.l2.latency)) if split else 0.0
 
 
 def translation(device: Gpu, covered: float, sharing: float, wandering: bool = False) -> float:
@@ -200,30 +196,26 @@ def translation(device: Gpu, covered: float, sharing: float, wandering: bool = F
     """
     total = 0.0
     for level in (device.l1, device.l2):
-        if level.tlb_reach is None or level.tlb_miss is None or covered <= _number(level.tlb_reach):
+        if level.tlb_reach is None or level.tlb_miss is None or covered <= first_of(level.tlb_reach):
             continue
-        page = _number(PAGE if level.tlb_page is None else level.tlb_page)
-        in_order = min(1.0, sharing * _number(device.l1.line) / page)
-        total += (1.0 - _number(level.tlb_reach) / covered if wandering else in_order) * _number(level.tlb_miss)
+        page = first_of(PAGE if level.tlb_page is None else level.tlb_page)
+        in_order = min(1.0, sharing * first_of(device.l1.line) / page)
+        total += (1.0 - first_of(level.tlb_reach) / covered if wandering else in_order) * first_of(level.tlb_miss)
     return total
 
 
 def _matrix(device: Gpu) -> Matrix | None:
     sm = device.sm
-    if sm.mma_m is None or sm.mma_n is None or sm.mma_depth is None or sm.mma_issue is None:
+    if None in (sm.mma_m, sm.mma_n, sm.mma_depth) or sm.mma_issue is None:
         return None
     _known("sm.mma_issue", sm.mma_issue, ISSUERS)
     _known("sm.copies", sm.copies or "none", COPIES)
-    return Matrix(m=int(_number(sm.mma_m)), n=int(_number(sm.mma_n)), depth=_number(sm.mma_depth), issue=sm.mma_issue)
+    return Matrix(m=int(first_of(sm.mma_m)), n=int(first_of(sm.mma_n)), depth=first_of(sm.mma_depth), issue=sm.mma_issue)
 
 
 def _known(key: str, word: str, words: Sequence[str]) -> None:
     if word not in words:
         raise Unsupported(f"{key} is {word!r}; the cycle model knows {', '.join(words)}")
-
-
-def _number(value: object) -> float:
-    return float(np.ravel(np.asarray(value, dtype=float))[0])
 
 
 def ticks(clocks: float) -> int:

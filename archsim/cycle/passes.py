@@ -26,10 +26,10 @@ def element_wise(
     """
     a = Assembler(warp=machine.warp)
     place = a.set_up(SET_UP)
-    addresses = [a.register() for _ in range(reads + writes)]
+    addresses = a.registers(reads + writes)
     for address in addresses:
         a.arithmetic("IMAD.WIDE", address, (place,))
-    values = [a.register() for _ in range(reads * per_thread)]
+    values = a.registers(reads * per_thread)
     size = float(lane_bytes * min(machine.warp, threads))
     streams = [*sources, Source(past_l1=0.0, past_l2=0.0)]
     for i, value in enumerate(values):
@@ -47,7 +47,7 @@ def element_wise(
         for tensor in range(writes):
             a.store((result, addresses[reads + tensor]), lane_bytes, stream=len(sources) - 1, size=size)
     a.end()
-    return a.program(threads=threads, registers=registers, shared=0.0, trips=1, streams=streams)
+    return a.program(threads=threads, registers=registers, streams=streams)
 
 
 # -------------------------------------------------------------------------------------------------------------- windows
@@ -104,7 +104,7 @@ def windows(machine: Machine, window: Window) -> Program:
     place = a.set_up(PLACED)
     address, total, weight = a.register(), a.register(), a.register()
     size = window.lane * machine.warp * min(float(machine.warp), max(1.0, window.step))
-    values = [a.register() for _ in range(1 if window.checked else window.values)]
+    values = a.registers(1 if window.checked else window.values)
     top = a.here
 
     def take_in(value: int) -> None:
@@ -136,7 +136,7 @@ def windows(machine: Machine, window: Window) -> Program:
         a.arithmetic("MUFU", total, (total,), pipe=SPECIAL)
     a.store((total, place), window.lane, stream=2)
     a.end()
-    return a.program(threads=window.threads, registers=window.registers, shared=0.0, trips=window.values if window.checked else 1,
+    return a.program(threads=window.threads, registers=window.registers, trips=window.values if window.checked else 1,
                      streams=(window.inputs, Source(past_l1=0.0), window.results))  # fmt: skip
 
 
@@ -199,10 +199,10 @@ def row_sums(machine: Machine, rows: Rows, registers: int = 32) -> Program:
     """A kernel that reads its row, adds up in the warp and across the CTA, and reads it again to write; or keeps it meanwhile."""
     a = Assembler(warp=machine.warp)
     place = a.set_up(ROW_SET_UP)
-    moments = [a.register() for _ in range(MOMENTS)]
+    moments = a.registers(MOMENTS)
     count = rows.loads if rows.kept else min(UNROLLED, rows.loads)
     trips = 1 if rows.kept else max(1, ceil(rows.loads / count))
-    values = [a.register() for _ in range(count * rows.arrays)]
+    values = a.registers(count * rows.arrays)
     looped = max(2, rows.passes)  # what is not kept is read twice at least
     if rows.kept:
         _load(a, rows, machine, values, place, stream=0)

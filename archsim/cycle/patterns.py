@@ -45,7 +45,7 @@ def _chains(machine: Machine, its: int, element: int) -> Program:
     a = Assembler(warp=machine.warp)
     place, total = a.set_up(), a.register()
     loaded = [(a.register(), a.register()) for _ in range(PAIR)]
-    values = [a.register() for _ in range(PAIR)]
+    values = a.registers(PAIR)
     top = a.here
     for pair in loaded:
         for register in pair:
@@ -59,7 +59,7 @@ def _chains(machine: Machine, its: int, element: int) -> Program:
         a.arithmetic("FADD", total, (total, value), pipe=FP32)
     a.turn(place, top)
     a.store((total, place), element)
-    return a.program(threads=THREADS, registers=32, shared=0.0, trips=ROWS // PAIR, streams=(Source(),))
+    return a.program(threads=THREADS, registers=32, trips=ROWS // PAIR)
 
 
 def powers(device: Gpu, clock: float, p: AccessPattern) -> float:
@@ -76,7 +76,7 @@ def powers(device: Gpu, clock: float, p: AccessPattern) -> float:
 def _powers(machine: Machine, its: int, element: int, fused: int) -> Program:
     a = Assembler(warp=machine.warp)
     place, seed, total = a.set_up(), a.register(), a.register()
-    values = [a.register() for _ in range(IN_GROUP)]
+    values = a.registers(IN_GROUP)
     top = a.here
     for value in values:
         a.load(value, place, element)
@@ -86,7 +86,7 @@ def _powers(machine: Machine, its: int, element: int, fused: int) -> Program:
     for value in values:
         a.arithmetic("FFMA", total, (total, value), pipe=FP32)
     a.turn(place, top)
-    return a.program(threads=THREADS, registers=32, shared=0.0, trips=fused, streams=(Source(),))
+    return a.program(threads=THREADS, registers=32, trips=fused)
 
 
 # ------------------------------------------------------------------------------------------------------ access patterns
@@ -313,14 +313,14 @@ def _loop_clocks(machine: Machine, loads: int, element: int, threads: int, sourc
     """Clocks of one trip of 32 groups of loads, of all CTAs at once."""
     a = Assembler(warp=machine.warp)
     place, total = a.set_up(), a.register()
-    values = [a.register() for _ in range(loads * 32)]
+    values = a.registers(loads * 32)
     top = a.here
     for value in values:
         a.load(value, place, element)
     for i in range(32):
         a.arithmetic("FFMA", total, (total, values[loads * i], values[loads * i + loads - 1]), pipe=FP32)
     a.turn(place, top)
-    on = prepared(machine, a.program(threads=threads, registers=96, shared=0.0, trips=1, streams=(source,)))
+    on = prepared(machine, a.program(threads=threads, registers=96, streams=(source,)))
     few, more = (run(on, slots, trips=trips, slots=slots).clocks for trips in (8, 24))
     return (more - few) / 16
 
@@ -342,7 +342,7 @@ def _chain_clocks(machine: Machine, source: Source) -> float:
     for _ in range(32):
         a.load(pointer, pointer, 8, size=machine.sector)
     a.back(top)
-    on = prepared(machine, a.program(threads=1, registers=16, shared=0.0, trips=1, streams=(source,)))
+    on = prepared(machine, a.program(threads=1, registers=16, streams=(source,)))
     few, more = (run(on, 1, trips=trips).clocks for trips in (2, 10))
     return (more - few) / (8 * 32)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import ceil, isqrt, log2
+from typing import Any
 
 from archsim.cycle.machine import Machine
 from archsim.cycle.program import FP32, Assembler, Program, Source
@@ -49,6 +50,17 @@ class TiledProduct:
     asked: tuple[float, float] = (1.0, 1.0)
 
     @property
+    def trips(self) -> int:
+        """Steps of the loop."""
+        return max(1, ceil(self.depth / self.k))
+
+    @property
+    def cta(self) -> dict[str, Any]:
+        """What a CTA takes of an SM, how often it loops and where its data are, as a program has them."""
+        return {"threads": self.threads, "registers": self.registers, "shared": self.shared, "trips": self.trips,
+                "streams": (self.a, self.b, self.c)}  # fmt: skip
+
+    @property
     def loaded(self) -> tuple[float, float]:
         """Bytes of A and B that a thread loads for one step of the loop [B]."""
         b = self.operand_b or self.operand
@@ -79,7 +91,7 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
     lane = [max(4, min(LANE, round(size / count))) for size, count in zip(tile.loaded, loads, strict=True)]
     kept = tile.loaded[0], 4.0 * tile.points * tile.n * tile.k / tile.threads if tile.points > 1 else tile.loaded[1]
     address = a.register()
-    staged = [a.register() for _ in range(sum(loads))]
+    staged = a.registers(sum(loads))
     result = a.register(rows * columns)
     fragments = [(a.register(rows), a.register(columns)) for _ in range(2)]
 
@@ -140,8 +152,7 @@ def on_lanes(machine: Machine, tile: TiledProduct) -> Program:
         a.arithmetic("IMAD", place, (place,))
     for i in range(0, rows * columns, 4):
         a.store((result + i, place), 16, stream=2)
-    return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared,
-                     trips=max(1, ceil(tile.depth / tile.k)), streams=(tile.a, tile.b, tile.c))  # fmt: skip
+    return a.program(**tile.cta)
 
 
 def _pieces(into: tuple[int, int], counts: tuple[int, int]) -> list[tuple[int, int]]:

@@ -126,6 +126,10 @@ class Assembler:
         first, self.free = self.free, self.free + count
         return first
 
+    def registers(self, count: int) -> list[int]:
+        """So many new registers."""
+        return [self.register() for _ in range(count)]
+
     def set_up(self, count: int = 1) -> int:
         """What a thread does first: it finds its place, in so many instructions; returns the register of its address."""
         place = self.register()
@@ -227,8 +231,10 @@ class Assembler:
         """The number of the next instruction."""
         return len(self.out)
 
-    def program(self, *, threads: int, registers: int, shared: float, trips: int, streams: Sequence[Source],
-                roles: Sequence[tuple[int, int]] = (), period: int = 1, launched: int = 0) -> Program:  # fmt: skip
+    def program(
+        self, *, threads: int, registers: int, shared: float = 0.0, trips: int = 1, streams: Sequence[Source] = (Source(),),
+        roles: Sequence[tuple[int, int]] = (), period: int = 1, launched: int = 0,
+    ) -> Program:  # fmt: skip
         """What has been written, as a program."""
         if not self.out or self.out[-1].kind != layout.EXIT:  # the last warps end here
             self.end()

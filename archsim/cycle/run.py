@@ -6,14 +6,12 @@ import hashlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.errors import MissingExtra
-from archsim.base.machine_code import compiled_modules, digest
+from archsim.base.machine_code import available, compiled_modules, digest
 from archsim.cost.occupancy import in_registers, in_shared
 from archsim.cycle import layout, loop, memory_path
 from archsim.cycle.machine import Machine, assembled, pools, ticks
@@ -35,10 +33,8 @@ def version() -> str:
 
 @lru_cache(maxsize=1)
 def compiled() -> dict[str, Callable[..., Any]]:
-    """The compiled functions by name; their machine code is kept on disk between processes. Raises MissingExtra."""
-    if find_spec("numba") is None:
-        raise MissingExtra("a compiled simulation of the SM", "fast")
-    return compiled_modules(CALLEES_FIRST, CALLED, version())
+    """The compiled functions by name. Raises MissingExtra."""
+    return compiled_modules(CALLEES_FIRST, CALLED, version(), "a compiled simulation of the SM")
 
 
 # ---------------------------------------------------------------------------------------------------------------- a run
@@ -133,7 +129,7 @@ def run(on: Prepared, ctas: int, trips: int | None = None, slots: int | None = N
 
     Raises MissingExtra for `fast=True` without numba.
     """
-    fast = find_spec("numba") is not None if fast is None else fast
+    fast = available() if fast is None else fast
     machine, program = on.machine, on.program
     held = min(max(1, on.held), ctas, slots or ctas)
     warps_of_cta = -(-program.threads // machine.warp)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
 from math import ceil, inf
@@ -266,4 +266,4 @@ def _program(t: TpuTerms, column: int, sums: float) -> TileProgram:
     if bool(t.paired[column]):  # scores and results of attention: as many tiles as the closed form counts, of `m` rows each
         blocks = max(1, ceil(m / sums)) if np.isfinite(sums) else 1
         one = TileProgram(tiles=1, columns=1, blocks=(m / blocks,) * blocks)
-    return TileProgram(tiles=one.tiles, columns=one.columns, blocks=one.blocks, repeat=loads / one.loads)
+    return replace(one, repeat=loads / one.loads)

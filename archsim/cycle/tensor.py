@@ -81,8 +81,7 @@ def by_threads(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
         a.load_shared(values, place, 4 * count, 1.0)
         _convert(a, values, count)
         _store(a, (values, place), count * RESULT)
-    return a.program(threads=(2 + GROUP) * machine.warp, registers=tile.registers, shared=tile.shared, trips=_trips(tile),
-                     streams=(tile.a, tile.b, tile.c), roles=((0, copier), (1, multiplier), (2, last)),
+    return a.program(**tile.cta | {"threads": (2 + GROUP) * machine.warp}, roles=((0, copier), (1, multiplier), (2, last)),
                      period=_stages(tile))  # fmt: skip
 
 
@@ -113,10 +112,8 @@ def by_groups(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
         _store(a, (values, place), count * RESULT)
     a.end()
     copier = _copier(a, tile, givers=groups * GROUP)
-    return a.program(threads=(groups * GROUP + 1) * machine.warp, launched=tile.threads, registers=tile.registers,
-                     shared=tile.shared, trips=_trips(tile), streams=(tile.a, tile.b, tile.c),
-                     roles=((0, 0), (groups * GROUP, copier)),
-                     period=_stages(tile))  # fmt: skip
+    return a.program(**tile.cta | {"threads": (groups * GROUP + 1) * machine.warp}, launched=tile.threads,
+                     roles=((0, 0), (groups * GROUP, copier)), period=_stages(tile))  # fmt: skip
 
 
 def _copier(a: Assembler, tile: TiledProduct, givers: int) -> int:
@@ -143,19 +140,18 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
     clocks = mma.m * mma.n * mma.depth / tile.operand / (machine.tensor_rate / machine.schedulers)
     a = Assembler(warp=machine.warp)
     place = a.set_up(SET_UP)
-    results = [[a.register() for _ in range(ceil(wide / mma.n))] for _ in range(ceil(tall / mma.m))]
+    results = [a.registers(ceil(wide / mma.n)) for _ in range(ceil(tall / mma.m))]
     # fragments of a step: loads of 16 bytes a thread, for rows of A and columns of B
     per_load = machine.warp * LANE / mma.depth
     counts = [ceil(tall / per_load), ceil(wide / per_load)]
-    fragments = [[[a.register() for _ in range(count)] for count in counts] for _ in range(2)]
+    fragments = [[a.registers(count) for count in counts] for _ in range(2)]
     copied = (tile.m + tile.n) * tile.k * tile.operand / tile.threads
     copies = max(2, ceil(copied / LANE))
     of_a = min(copies - 1, max(1, round(copies * tile.m / (tile.m + tile.n))))  # the first ones
     size = copied / copies * machine.warp
-    staged = [a.register() for _ in range(copies)]
+    staged = a.registers(copies)
     asynchronous = machine.copies != "none"
-    trips = _trips(tile)
-    ahead = min(max(1, _stages(tile) - 1), trips) if asynchronous else 1
+    ahead = min(max(1, _stages(tile) - 1), tile.trips) if asynchronous else 1
 
     def fetch(before: int = 0) -> None:
         for i in range(copies):
@@ -203,8 +199,7 @@ def by_warps(machine: Machine, mma: Matrix, tile: TiledProduct) -> Program:
     flat = [result for row in results for result in row]
     for i, part in enumerate(pieces(ceil(tile.m * tile.n * RESULT / tile.threads), LANE)):
         a.store((flat[i % len(flat)], place), part, stream=2)
-    return a.program(threads=tile.threads, registers=tile.registers, shared=tile.shared, trips=trips,
-                     streams=(tile.a, tile.b, tile.c), period=ahead + 1 if asynchronous else 1)  # fmt: skip
+    return a.program(**tile.cta, period=ahead + 1 if asynchronous else 1)
 
 
 def _share(tile: TiledProduct, warps: int) -> tuple[int, int]:
@@ -215,10 +210,6 @@ def _share(tile: TiledProduct, warps: int) -> tuple[int, int]:
 
 def _stages(tile: TiledProduct) -> int:
     return min(max(2, tile.stages), MOST_STAGES)
-
-
-def _trips(tile: TiledProduct) -> int:
-    return max(1, ceil(tile.depth / tile.k))
 
 
 def _steps(mma: Matrix, tile: TiledProduct) -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from archsim.base.errors import nearest
+from archsim.base.errors import near_words
 from archsim.base.record import LABEL
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.units import COUNT, TEXT, parse, show
@@ -119,16 +119,16 @@ def read_entry(
 
 def read_table(
     table: str, content: Mapping[str, Any], known: Mapping[str, Unit], sources: Any, file: str, found: dict[str, Entry], *,
-    absent: bool = False,
+    absent: bool = False, form: type[EntryForm] = EntryForm,
 ) -> list[str]:  # fmt: skip
     """Read the values of one table into `found`, by dotted key; return what is wrong with them."""
     problems = []
     for name, raw in content.items():
         key = f"{table}.{name}"
         if name not in known:
-            problems.append(f"{key}: unknown key; nearest: {', '.join(nearest(name, known) or list(known))}")
+            problems.append(f"{key}: unknown key; nearest: {near_words(name, known)}")
             continue
-        entry, wrong = read_entry(key, raw, known[name], sources, file, absent=absent)
+        entry, wrong = read_entry(key, raw, known[name], sources, file, absent=absent, form=form)
         problems += wrong
         if entry is not None:
             found[key] = entry

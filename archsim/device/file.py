@@ -9,13 +9,13 @@ from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Any
 
-from archsim.base.errors import ArchsimError, InputError, nearest
+from archsim.base.errors import ArchsimError, InputError, near_words, refuse
 from archsim.base.files import LIMITS, data_folder, read_text
 from archsim.base.toml import parsed
 from archsim.base.units import TEXT, show
 from archsim.device.cpu_core import FORMS, TILE_FORM
 from archsim.device.device import CLASSES, OPTIONAL_PARTS, PARTS, Gpu, Identity, Tpu
-from archsim.device.entry import ARCHITECTURE, Entry, StatedForm, read_entry, read_table
+from archsim.device.entry import ARCHITECTURE, Entry, StatedForm, read_table
 from archsim.device.part import LARGEST, Unit, declared
 from archsim.device.spec import TOLERANCE, Spec, followed, keys, missing, relations, unit_of
 
@@ -63,8 +63,9 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     written = {f"{table}.{name}" for table, content in tables.items() for name in content}
     gone = {key for key, entry in found.items() if entry.absent}
     wrong += _drop_absent(kind, found, written)
-    stated: dict[str, Entry] = {}
-    wrong += _read_stated(kind, stated_table, sources, own, stated)
+    stated = dict[str, Entry]()
+    peaks = {name: STATED_BANDWIDTH if name == "bandwidth" else STATED_PEAK for name in stated_keys(kind)}
+    wrong += read_table("stated", stated_table, peaks, sources, own, stated, form=StatedForm)
     found = found if base is None or wrong else followed(base.entries, found, written, clocks=False)
     wrong += [_way_out(said, dropped) for said in missing(kind, found, written)] or relations(kind, found)
     identity, lacking = _identity(header, base)
@@ -75,10 +76,10 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
         shared = _of_architecture(kind, identity.architecture)
         found = {**{key: entry for key, entry in shared.items() if key not in gone}, **found}
     ordered = {key: found[key] for key, _, _ in keys(kind) if key in found}
+    stated = {key.partition(".")[2]: entry for key, entry in stated.items()}
     spec = Spec(path=path, kind=kind, identity=identity, entries=ordered, stated=stated, base=base)
     problems += contradictions(spec, TOLERANCE)
-    if problems:
-        raise InputError(path, problems)
+    refuse(path, problems)
     return spec
 
 
@@ -96,8 +97,7 @@ def _written_by(base: Spec, tables: Mapping[str, Mapping[str, Any]]) -> str:
 def document(text: str, path: str, kind: str = "device") -> dict[str, Any]:
     """The tables of the file of a device or a node; InputError where it is no TOML or of another schema."""
     words = parsed(text, path, kind)
-    if problems := _schema_problems(words):
-        raise InputError(path, problems)
+    refuse(path, _schema_problems(words))
     return words
 
 
@@ -114,7 +114,7 @@ def _header_problems(header: Mapping[str, Any]) -> list[str]:
     problems = []
     for key, value in header.items():
         if key not in HEADER:
-            problems.append(f"{key}: unknown key; nearest: {', '.join(nearest(key, HEADER) or HEADER)}")
+            problems.append(f"{key}: unknown key; nearest: {near_words(key, HEADER)}")
         elif (said := _header_problem(key, value)) is not None:
             problems.append(f"{key}: {said}, is {str(value)[:60]!r}")
     return problems + [f"{key}: is missing; write {key} = {like}" for key, like in NAMED.items() if key not in header]
@@ -175,8 +175,7 @@ def _of_architecture(kind: str, name: str) -> dict[str, Entry]:
     for table, content in words.items():
         if isinstance(content, dict):
             problems += _read_part(kind, table, content, sources, f"{ARCHITECTURE}{name}", found)
-    if problems:
-        raise InputError(str(place), problems)
+    refuse(place, problems)
     return found
 
 
@@ -219,24 +218,9 @@ def _drop_absent(kind: str, found: dict[str, Entry], written: set[str]) -> list[
 
 def _read_part(kind: str, table: str, content: Mapping[str, Any], sources: Any, file: str, found: dict[str, Entry]) -> list[str]:
     if table not in PARTS[kind]:
-        near = nearest(table, PARTS[kind]) or list(PARTS[kind])
-        return [f"[{table}]: no such table in a {kind} spec; nearest: {', '.join(near)}"]
+        return [f"[{table}]: no such table in a {kind} spec; nearest: {near_words(table, PARTS[kind])}"]
     known = {name: unit for name, (unit, _) in declared(PARTS[kind][table]).items()}
     return read_table(table, content, known, sources, file, found, absent=True)
-
-
-def _read_stated(kind: str, table: Mapping[str, Any], sources: Any, file: str, stated: dict[str, Entry]) -> list[str]:
-    problems, known = [], stated_keys(kind)
-    for name, raw in table.items():
-        if name not in known:
-            problems.append(f"stated.{name}: unknown key; nearest: {', '.join(nearest(name, known) or known)}")
-            continue
-        unit = STATED_BANDWIDTH if name == "bandwidth" else STATED_PEAK
-        entry, wrong = read_entry(f"stated.{name}", raw, unit, sources, file, form=StatedForm)
-        problems += wrong
-        if entry is not None:
-            stated[name] = entry
-    return problems
 
 
 # ---------------------------------------------------------------------------------------------- what the vendor states

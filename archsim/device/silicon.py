@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from archsim.base.errors import InputError, Unsupported
+from archsim.base.errors import Unsupported, refuse
 from archsim.base.files import LIMITS, data_folder, read_text
 from archsim.base.toml import parsed
 
@@ -168,6 +168,5 @@ def loads(text: str, path: str) -> Silicon:
         cluster=of("wafer", "cluster", wafer), nodes=nodes, memory=memory, dies=dies,
         turnaround={name: of("turnaround", name, document["turnaround"]) for name in document.get("turnaround", {})},
     )  # fmt: skip
-    if problems:
-        raise InputError(path, problems)
+    refuse(path, problems)
     return found

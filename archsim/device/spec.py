@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from archsim.base.errors import InputError, UnknownName
+from archsim.base.errors import InputError, UnknownName, refuse
 from archsim.base.record import LABEL, Identified
 from archsim.base.units import COUNT, TEXT, show
 from archsim.device.device import CACHE_ONLY, CLASSES, OPTIONAL_PARTS, PARTS, Device, Identity
@@ -183,20 +183,17 @@ class Spec(Identified):
                 problems.append(f"{key}: {problem}")
             elif key not in changed or changed[key].value != value:  # the same value is no change
                 changed[key] = set_entry(key, value, written)
-        if problems:
-            raise InputError("--set", problems)
+        refuse("--set", problems)
         for key, factor in (scales or {}).items():
             entry, problem = scaled(changed.get(key), unit_of(self.kind, key), factor)
             if entry is None:
                 problems.append(f"{key}: {problem}")
             elif entry.value != changed[key].value:
                 changed[key] = entry
-        if problems:
-            raise InputError("--scale", problems)
+        refuse("--scale", problems)
         found = self._changed(changed, {*settings, *(scales or {})})
-        problems = self._incomplete(changed) or relations(self.kind, found.entries)
-        if problems:
-            raise InputError("--scale" if scales and not settings else "--set", problems)
+        lacking = self._incomplete(changed) or relations(self.kind, found.entries)
+        refuse("--scale" if scales and not settings else "--set", lacking)
         return found
 
     def with_values(self, values: Mapping[str, Number]) -> Spec:
@@ -209,9 +206,7 @@ class Spec(Identified):
             if unit_of(self.kind, key).unit == TEXT:
                 raise InputError(self.identity.id, f"{key}: is a word, not a number")
             changed[key] = set_entry(key, value, "varied")
-        problems = self._incomplete(changed)
-        if problems:
-            raise InputError(self.identity.id, problems)
+        refuse(self.identity.id, self._incomplete(changed))
         return self._changed(changed, values)
 
     def _changed(self, entries: Mapping[str, Entry], named: Collection[str]) -> Spec:

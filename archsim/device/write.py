@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 
-from archsim.base.errors import InputError, nearest
+from archsim.base.errors import nearest, refuse
 from archsim.base.units import COUNT
 from archsim.device.device import OPTIONAL_PARTS, Identity
 from archsim.device.entry import Entry, quantity
@@ -102,9 +102,7 @@ def new_file(
 
     Raises InputError with every problem of the settings.
     """
-    problems = _problems(base, settings)
-    if problems:
-        raise InputError("--set", problems)
+    refuse("--set", _problems(base, settings))
     changed = base.with_settings(settings)
     of = base.identity.id
     told = {"source": source, "kind": "datasheet"} if source else {

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from archsim.base.errors import Unsupported
+from archsim.base.record import by_key
 from archsim.base.units import grouped, show
 from archsim.cost.bounds import BOUNDS, INPUT, POWER
 from archsim.cost.evaluate import SPEEDUP
@@ -135,12 +136,10 @@ class LayerGroup:
 
 def layer_groups(e: Estimate) -> list[LayerGroup]:
     """The layers that take time by family and direction, the longest group first; those that take little stand together."""
-    found: dict[tuple[str, str], list[OpEstimate]] = {}
     live = [op for op in e.ops if op.time_s > 0]
     several = len({op.phase for op in live}) > 1
-    for op in live:
-        direction = DIRECTIONS.get(op.phase, op.phase.replace("_", " ")) if several else ""
-        found.setdefault((_family(op.kind), direction), []).append(op)
+    found = by_key(((_family(op.kind), DIRECTIONS.get(op.phase, op.phase.replace("_", " ")) if several else ""), op)
+                   for op in live)
     for family, direction in [key for key, ops in found.items() if key[0] and _time(ops) < SMALL * e.latency_s]:
         if len(found) > 1:
             found.setdefault(("", direction), []).extend(found.pop((family, direction)))

@@ -8,7 +8,7 @@ from functools import partial
 from inspect import signature
 from math import ceil
 
-from archsim.base.errors import ArgumentError, UnknownName, Unsupported, nearest
+from archsim.base.errors import ArgumentError, UnknownName, Unsupported, near_words
 from archsim.cycle.core import loops as vector
 from archsim.cycle.core import scalar
 from archsim.cycle.core.bounds import bounds, what_binds
@@ -240,7 +240,7 @@ def parsed(kernel: str) -> tuple[str, tuple[int, int], str, str, dict[str, float
         key, equals, text = part.partition("=")
         if equals:
             if key not in words:
-                raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {', '.join(nearest(key, words) or words)}")
+                raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {near_words(key, words)}")
             words[key] = _value(key, text, kernel)
         elif part in ISAS:
             isa = part
@@ -249,7 +249,7 @@ def parsed(kernel: str) -> tuple[str, tuple[int, int], str, str, dict[str, float
         elif name == "gemm" and part[:1].isdecimal():
             block = _block(part, kernel)
         else:
-            near = ", ".join(nearest(part, [*ISAS, *ELEMENTS]) or [*ISAS, *ELEMENTS])
+            near = near_words(part, [*ISAS, *ELEMENTS])
             raise ArgumentError(f"kernel {kernel}: {part!r} is no instruction set or precision; nearest: {near}")
     if name == "gemm" and block == (0, 0):
         raise ArgumentError(f"kernel {kernel}: gemm has a block of rows x columns, like 6x16")

@@ -11,7 +11,7 @@ from archsim.cycle.core.loops import chase
 from archsim.cycle.kernels import trip_clocks
 from archsim.cycle.machine import Machine, machine_of
 from archsim.cycle.patterns import warp_access
-from archsim.cycle.program import FP32, Assembler, Program, Source
+from archsim.cycle.program import FP32, Assembler, Program
 from archsim.cycle.run import prepared, room
 from archsim.device.device import Gpu
 from archsim.device.spec import Spec
@@ -81,7 +81,7 @@ def warps(device: Gpu, machine: Machine, k: KernelInWords, clock: float) -> dict
 def fused(machine: Machine, parallel: int, count: int) -> Program:
     """Multiply-adds of `count` warps, in so many independent chains of each thread."""
     a = Assembler(warp=machine.warp)
-    other, values = a.register(), [a.register() for _ in range(parallel)]
+    other, values = a.register(), a.registers(parallel)
     for i in range(UNROLLED):
         value = values[i % parallel]
         a.arithmetic("FFMA", value, (value, other), pipe=FP32, reads=1.0 if machine.register_reuse else 2.0)
@@ -114,7 +114,7 @@ def in_flight(device: Gpu, machine: Machine, k: KernelInWords, clock: float) -> 
 def copied(machine: Machine, size: int, parallel: int, count: int) -> Program:
     """Warps that load, so many values of `size` bytes a thread at once, and store them."""
     a = Assembler(warp=machine.warp)
-    place, values = a.register(), [a.register() for _ in range(parallel)]
+    place, values = a.register(), a.registers(parallel)
     for value in values:
         a.load(value, place, size)
     for value in values:
@@ -125,7 +125,7 @@ def copied(machine: Machine, size: int, parallel: int, count: int) -> Program:
 def _looped(a: Assembler, machine: Machine, count: int) -> Program:
     """What has been written as a loop of one CTA of `count` warps."""
     a.back(0)
-    return a.program(threads=machine.warp * count, registers=16, shared=0.0, trips=1, streams=(Source(),))
+    return a.program(threads=machine.warp * count, registers=16)
 
 
 def _clocks(machine: Machine, program: Program) -> float:

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from archsim.base.errors import ArgumentError, InputError, refuse_arguments
+from archsim.base.errors import ArgumentError, InputError, refuse, refuse_arguments
 from archsim.base.files import LIMITS, read_text
 
 COLUMNS = ("arrival_s", "input", "output")
@@ -133,8 +133,7 @@ def recorded_numbers(path: str | Path, columns: Sequence[str], problem: Problem)
                 problems.append(f"line {number}: {said}")
             elif numbers is not None:
                 found.append(numbers)
-    if problems:
-        raise InputError(path, problems)
+    refuse(path, problems)
     return np.array(found).reshape(-1, len(columns))
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from archsim.base.errors import ArgumentError, refuse_arguments
 from archsim.base.units import grouped, show
 from archsim.cost.idle import idle_parts
+from archsim.device.variant import first_of
 from archsim.estimation.estimate import provenance_of
 from archsim.estimation.measured import trust
 from archsim.estimation.memory import largest_batch
@@ -138,7 +139,7 @@ class ServingDevices:
     def idle_w(self) -> float:
         """Power of a device without a batch [W]."""
         parts = idle_parts(self.request.device, self.request.clock, self.request.calibration)
-        return float(sum(np.ravel(part)[0] for part in parts.values()))
+        return sum(map(first_of, parts.values()))
 
     def power_w(self, size: int) -> float:
         """Mean power of a device during a batch, or without one (0) [W]."""

@@ -9,7 +9,7 @@ from math import isnan, nan
 
 import numpy as np
 
-from archsim.base.errors import ArgumentError, UnknownName, nearest
+from archsim.base.errors import ArgumentError, UnknownName, near_words
 from archsim.base.values import quantity
 from archsim.cache.access import Accesses, chunks
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
@@ -185,8 +185,7 @@ def parsed(kernel: str, depth: int = 512, table: Mapping[str, Mapping[str, float
         if not equals and name in TILED:
             shape = _tile(part, kernel, TILED[name])
         elif key not in words:
-            near = ", ".join(nearest(key, words) or words) or "none"
-            raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {near}")
+            raise ArgumentError(f"kernel {kernel}: no word {key!r}; nearest: {near_words(key, words) or 'none'}")
         else:
             words[key] = _number(text, key, kernel)
     if name in TILED and shape == (1, 1, 1):
@@ -244,10 +243,6 @@ def _attention(machine: Machine, k: KernelInWords, rate: float) -> Program:
     return attend(machine, tile, rate)
 
 
-def _norm(machine: Machine, k: KernelInWords, rate: float) -> Program:
-    return row_sums(machine, _rows(machine, k), registers=k.whole("registers"))
-
-
 def _rows(machine: Machine, k: KernelInWords) -> Rows:
     return Rows(
         row=k.whole("row"), piece=int(k.words["piece"] or k.words["row"]), value=k.words["bytes"], lane=k.whole("load"),
@@ -303,7 +298,8 @@ def walked(hierarchy: Hierarchy, size: float, step: float) -> dict[str, float]:
 
 
 KERNELS: dict[str, Callable[[Machine, KernelInWords, float], Program]] = {
-    "gemm": _gemm, "attention": _attention, "norm": _norm, "stream": _stream,
+    "gemm": _gemm, "attention": _attention, "stream": _stream,
+    "norm": lambda machine, k, rate: row_sums(machine, _rows(machine, k), registers=k.whole("registers")),
 }  # fmt: skip
 
 

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-
-import numpy as np
 
 from archsim.base.errors import Unsupported, refuse_arguments
 from archsim.base.units import show
@@ -137,7 +135,7 @@ def simulate_training(
         tell(f"{count} {'device' if count == 1 else 'devices'} ({number} of {len(counts)})")
         watched = [*observers, recorded] if observers and count == max(devices) else ()
         found[count] = train(node, count, step, pipeline, sync=sync, overlap=overlap, steps=steps, observers=watched)
-    energy, idle = float(result.energy_j[0].sum()), float(sum(np.ravel(part)[0] for part in result.idle_w.values()))
+    energy, idle = float(result.energy_j[0].sum()), sum(map(first_of, result.idle_w.values()))
     busy_w = energy / (step.compute_s + step.update_s)
     for time, power in power_levels(recorded.slices, node.gpus[: max(devices)], busy_w, idle):
         for observer in observers:
@@ -193,7 +191,7 @@ def _decode_rate(request: Request, node: Node, workers: int) -> float:
     stack = replace(request.stack, reader=replace(request.stack.reader, workers=workers, stored=stored, pixels=pixels))
     samples = samples_of(replace(request, stack=stack))
     stage = input_stage(samples, stack.reader, host_cpu(node.host_cpu.id), node.cores, request.calibration, 0.0)
-    return float(samples.count / np.ravel(stage.decode_s)[0])
+    return samples.count / first_of(stage.decode_s)
 
 
 def _references(
@@ -271,7 +269,7 @@ def power_levels(
     >>> power_levels(ran, ["gpu0", "gpu1"], 100.0, 30.0)
     [(0.0, 60.0), (1.0, 130.0), (2.0, 200.0), (3.0, 0.0)]
     """
-    changes: dict[float, int] = defaultdict(int)
+    changes = Counter[float]()
     for piece in slices:
         if piece.track in tracks:
             changes[piece.start_s] += 1

@@ -28,7 +28,7 @@ def adds(on: Machine, count: int, chains: int, threads: int = 32, pipe: int = FP
     for i in range(count):
         a.arithmetic("FFMA", first + i % chains, (first + i % chains,), pipe=pipe, reads=2)
     a.end()
-    return a.program(threads=threads, registers=16, shared=0.0, trips=1, streams=(Source(),))
+    return a.program(threads=threads, registers=16)
 
 
 def test_a_chain_of_dependent_operations_takes_the_latency_of_each() -> None:
@@ -78,7 +78,7 @@ def lanes(on: Machine, what: str) -> float:
             a.shuffle(value, place) if what == "SHFL" else a.load_shared(value, place, 4, 1.0)
     a.back(top)
     a.end()
-    program = a.program(threads=1024, registers=32, shared=0.0, trips=1, streams=(Source(past_l1=0.0),))
+    program = a.program(threads=1024, registers=32, streams=(Source(past_l1=0.0),))
     few, more = (ran(on, program, trips=trips, fast=None).clocks for trips in (4, 12))
     return 8 * 64 * 1024 / (more - few)
 
@@ -106,7 +106,7 @@ def test_a_load_returns_after_the_latency_of_the_level_that_has_it() -> None:
             a.load(pointer, pointer, 4, size=32)
         a.arithmetic("MOV", pointer, (pointer,), pipe=INT)
         a.end()
-        found = ran(on, a.program(threads=1, registers=16, shared=0.0, trips=1, streams=(source,)))
+        found = ran(on, a.program(threads=1, registers=16, streams=(source,)))
         assert found.clocks == pytest.approx(8 * latency, rel=0.05)
 
 
@@ -118,7 +118,7 @@ def test_a_barrier_waits_for_the_last_warp() -> None:
     a.arithmetic("MOV", value, (value,), pipe=INT)
     a.barrier()
     a.end()
-    found = ran(on, a.program(threads=256, registers=16, shared=0.0, trips=1, streams=(Source(),)))
+    found = ran(on, a.program(threads=256, registers=16))
     assert found.clocks >= on.dram + on.barrier
     assert found.stalls["barrier"] > 0
 
@@ -132,7 +132,7 @@ def test_copies_past_the_registers_are_awaited_by_group() -> None:
         a.await_copies(waits)
         a.arithmetic("MOV", a.register(), (), pipe=INT)
         a.end()
-        program = a.program(threads=32, registers=16, shared=0.0, trips=1, streams=(Source(),))
+        program = a.program(threads=32, registers=16)
         last = ran(on, program, record=16).record[-1][0]
         assert least <= last <= most
 
@@ -176,7 +176,7 @@ def test_a_warp_that_comes_last_to_a_barrier_waits_for_the_barrier() -> None:
     a = Assembler(warp=on.warp)
     a.barrier()
     a.end()
-    found = ran(on, a.program(threads=64, registers=16, shared=0.0, trips=1, streams=(Source(),)))
+    found = ran(on, a.program(threads=64, registers=16))
     assert found.stalls["barrier"] == pytest.approx(2 * on.barrier, abs=4)
     assert found.stalls["no instruction"] == found.stalls["wait"] == 0.0
 
@@ -189,7 +189,7 @@ def test_after_a_barrier_a_warp_still_waits_for_its_registers() -> None:
     a.barrier()
     a.arithmetic("FFMA", value, (value,), pipe=FP32)
     a.end()
-    found = ran(on, a.program(threads=128, registers=16, shared=0.0, trips=1, streams=(Source(),)), record=100)
+    found = ran(on, a.program(threads=128, registers=16), record=100)
     assert min(clock for clock, _, _, at in found.record if at == 2) >= on.dram - 1
 
 
@@ -201,7 +201,7 @@ def test_the_wait_is_that_of_the_instruction_that_needs_the_data() -> None:
     a.arithmetic("MOV", other, (), pipe=INT)
     a.arithmetic("FFMA", loaded, (loaded,), pipe=FP32)
     a.end()
-    found = ran(on, a.program(threads=32, registers=16, shared=0.0, trips=1, streams=(Source(),)))
+    found = ran(on, a.program(threads=32, registers=16))
     of_each = [row[REASON_NAMES.index("long scoreboard")] for row in found.waiting]
     assert of_each == [0.0, 0.0, found.stalls["long scoreboard"], 0.0]
     assert of_each[2] > 0.9 * on.dram

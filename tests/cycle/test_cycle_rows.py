@@ -34,7 +34,7 @@ def test_every_loop_of_a_program_runs_as_often() -> None:
         a.back(top)
     a.arithmetic("MOV", value, (value,), pipe=INT)
     a.end()
-    program = a.program(threads=32, registers=16, shared=0.0, trips=5, streams=(Source(),))
+    program = a.program(threads=32, registers=16, trips=5)
     assert run(prepared(on, program), 1, fast=False).issued == 3 * 5 * 2 + 2
 
 

@@ -43,7 +43,7 @@ def looped(roles: tuple[tuple[int, int], ...] = ()) -> Program:
     a.arithmetic("FADD", value, (value,), pipe=FP32)
     a.back(6)
     a.end()
-    return a.program(threads=64, registers=16, shared=0.0, trips=4, streams=(Source(),), roles=roles)
+    return a.program(threads=64, registers=16, trips=4, streams=(Source(),), roles=roles)
 
 
 PLACES = {0: "instruction 1, before the loop", 2: "instruction 1 of 3 of loop 1", 4: "instruction 3 of 3 of loop 1",

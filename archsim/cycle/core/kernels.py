@@ -20,6 +20,7 @@ from archsim.cycle.core.product import ROWS, VECTORS, block, block_of, by_elemen
 from archsim.cycle.core.run import run_loop
 from archsim.cycle.core.variant import LANE_BITS, CpuVariant, Known, Simulated
 from archsim.device.device import Cpu
+from archsim.device.variant import first_of
 
 COUNTED = ("elements", "operations", "tests", "compares", "adds", "exps", "pows")  # what has a program
 INFERRED = ("steps", "divisions", "gathers")  # from times: whose instructions nobody has counted
@@ -62,7 +63,7 @@ def _program(name: str, v: CpuVariant) -> tuple[float, Callable[..., CoreLoop], 
 
 def loop_constants(device: Cpu) -> dict[str, float]:
     """Constants of the closed form: clocks of what a counted loop does for each value, of data in the first level [clk]."""
-    machine, at = core_machine(device, float(np.ravel(device.clock.boost)[0]), 1.0), (FOOTPRINT, 1)
+    machine, at = core_machine(device, first_of(device.clock.boost), 1.0), (FOOTPRINT, 1)
 
     def clocks(program: Callable[..., CoreLoop], *words: object) -> float:
         return run_loop(machine, program(*words)).cycles

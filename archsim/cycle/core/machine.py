@@ -81,23 +81,26 @@ class CoreMachine:
 
     def ports_of(self, kind: str, width: int) -> int:
         """A bit for each port that takes operations of a kind and width [bit]."""
-        known = self.wide if width >= WIDEST else self.masks
-        for table in (known, self.masks):
-            name: str | None = kind
-            while name is not None:
-                if name in table:
-                    return table[name]
-                name = FALLBACK.get(name)
+        found = _of_kind(kind, self.wide if width >= WIDEST else {}, self.masks)
+        if found is not None:
+            return int(found)
         raise Unsupported(f"{self.name}: no port takes operations of kind {kind}; --set port.{kind}=\"...\" gives one")
 
     def latency_of(self, kind: str) -> float:
         """Clocks from the operands of an operation to its result."""
+        found = _of_kind(kind, self.latency)
+        return 1.0 if found is None else found
+
+
+def _of_kind(kind: str, *tables: Mapping[str, float]) -> float | None:
+    """What the first of some tables that knows a kind, or a kind that it stands for, has for it."""
+    for table in tables:
         name: str | None = kind
         while name is not None:
-            if name in self.latency:
-                return self.latency[name]
+            if name in table:
+                return table[name]
             name = FALLBACK.get(name)
-        return 1.0
+    return None
 
 
 def shared(machine: CoreMachine) -> CoreMachine:

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from importlib.util import find_spec
 from math import ceil
 from typing import Any
 
 import numpy as np
 
-from archsim.base.errors import MissingExtra
-from archsim.base.machine_code import compiled_modules, digest
+from archsim.base.machine_code import available, compiled_modules, digest
 from archsim.cycle.core import layout, timeline
 from archsim.cycle.core.assemble import MicroOperation, assembled, streams_of, table
 from archsim.cycle.core.machine import CoreMachine, delivered
@@ -33,10 +31,8 @@ def version() -> str:
 
 @lru_cache(maxsize=1)
 def compiled() -> dict[str, Callable[..., Any]]:
-    """The compiled functions by name; their machine code is kept on disk between processes. Raises MissingExtra."""
-    if find_spec("numba") is None:
-        raise MissingExtra("a compiled simulation of a core", "fast")
-    return compiled_modules(CALLEES_FIRST, SEPARATE, version())
+    """The compiled functions by name. Raises MissingExtra."""
+    return compiled_modules(CALLEES_FIRST, SEPARATE, version(), "a compiled simulation of a core")
 
 
 WARM, MEASURED = 24, 48  # iterations before the steady state, and those from which it is read, at least
@@ -76,7 +72,7 @@ def run_loop(machine: CoreMachine, loop: CoreLoop, trips: int | None = None, tra
 
     Raises MissingExtra for `fast=True` without numba, Unsupported for an operation that the core has no port for.
     """
-    fast = find_spec("numba") is not None if fast is None else fast
+    fast = available() if fast is None else fast
     rows = assembled(machine, loop)
     streams = streams_of(machine, loop)
     warm, whole = steady(loop, streams, machine, rows) if trips is None else (0, trips)
