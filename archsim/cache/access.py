@@ -332,12 +332,3 @@ def _pattern(node: NestedLoop | Ref, first: int) -> tuple[Index, Index, Index, I
     strides = np.array([ref.stride(node.name) for ref in refs_of([node])], dtype=np.int64)
     moved = offset[None, :] + np.arange(node.trips)[:, None] * strides[number - first]
     return np.tile(number, node.trips), moved.ravel(), np.tile(size, node.trips), np.tile(store, node.trips)
-
-
-def warm_up(nest: LoopNest, most: int, line: int) -> Iterator[Accesses]:
-    """What ops before have left: stores of the end of each warm array, of `most` bytes at most, the last one last."""
-    names = {name: i for i, name in enumerate(nest.arrays)}
-    for array, size in nest.warm:
-        begin = max(0, int(size) - most) // line * line
-        address = names[array] * (REGION + OFFSET) + np.arange(begin, int(size), line, dtype=np.int64)
-        yield Accesses(address=address, size=line, store=1)

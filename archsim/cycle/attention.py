@@ -137,17 +137,17 @@ def on_matrix_pipes(machine: Machine, tile: AttentionTile, rate: float) -> Progr
         land(0)
         fetch()
     multiply(scores, tile.n, tile.k)
-    exponentials = _softmax(a, machine, scores, result, largest, tall)
+    exponentials = _softmax(a, scores, result, largest, tall)
     if not tile.overlapped:
         land(0)
         fetch()
     multiply(result, tile.k, tile.n, exponentials)
     a.turn(place, top)
-    _finish(a, machine, result, largest, place, HELD, tile.m * tile.n / threads)
+    _finish(a, result, largest, place, HELD, tile.m * tile.n / threads)
     return a.program(**tile.cta | {"threads": threads, "registers": min(255, tile.registers * tile.threads // threads)})
 
 
-def _softmax(a: Assembler, machine: Machine, scores: list[int], result: list[int], largest: list[int], tall: int) -> list[int]:
+def _softmax(a: Assembler, scores: list[int], result: list[int], largest: list[int], tall: int) -> list[int]:
     """Running maximum and sum of the rows (Milakov and Gimelshein 2018): results so far are scaled by what the maximum grew.
 
     Returns the registers of the exponentials, a few for each of `scores`.
@@ -185,7 +185,7 @@ def _exponentials(a: Assembler, into: list[int], scores: list[int], largest: lis
             a.arithmetic(converted, register, (register,), pipe=FP32)
 
 
-def _finish(a: Assembler, machine: Machine, result: list[int], largest: list[int], place: int, held: int, values: float) -> None:
+def _finish(a: Assembler, result: list[int], largest: list[int], place: int, held: int, values: float) -> None:
     """The results over the sums of their rows, as halves."""
     for row in largest:
         a.arithmetic("MUFU", row, (row,), pipe=SPECIAL)
@@ -236,7 +236,7 @@ def on_fp32_pipes(machine: Machine, tile: AttentionTile) -> Program:
     block(tile.k * tile.n)
     multiply(result, tile.k)
     a.turn(place, top)
-    _finish(a, machine, result, [largest], place, 1, tile.m * tile.n / tile.threads)
+    _finish(a, result, [largest], place, 1, tile.m * tile.n / tile.threads)
     return a.program(**tile.cta)
 
 

@@ -55,9 +55,6 @@ def element_wise(
 PLACED = 20  # instructions that find image, channel, row and column of a result: three divisions of five, bounds of the window
 BOUNDS = 6  # of a value: row and column against either edge, and the two conditions joined
 ADDRESS = 4  # of a value, at strides that the kernel does not know: two multiplications, a 64-bit sum of two instructions
-SKIPPED = 2  # branch around a value that lies outside, and where the threads meet again
-LOOP = 2  # next column, end of the row
-KNOWN_PLACE = 1  # address of a value whose place in the window is known: one sum
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,16 +80,6 @@ class Window:
     registers: int = 32
     inputs: Source = Source()
     results: Source = Source()
-
-
-def per_value(window: Window) -> int:
-    """Instructions of a value, the load and what takes it in among them.
-
-    >>> per_value(Window(values=9)), per_value(Window(values=9, checked=False))
-    (16, 3)
-    """
-    around = BOUNDS + ADDRESS + SKIPPED + LOOP if window.checked else KNOWN_PLACE
-    return around + 1 + window.weights + window.combine
 
 
 def windows(machine: Machine, window: Window) -> Program:

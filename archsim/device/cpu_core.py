@@ -47,10 +47,6 @@ class Core:
 INCLUSIONS = {"inclusive": "inclusive", "victim": "exclusive", "neither": "any"}  # as simulated caches call them
 
 
-def _no_inclusion(word: str) -> str | None:
-    return None if word in INCLUSIONS else f"is none of {', '.join(INCLUSIONS)}"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CpuCache:
     """One cache level of a CPU; `size` is of one instance, which `shared_by` cores share."""
@@ -82,8 +78,9 @@ class CpuLower(CpuCache):
     write_bandwidth: Number | None = spec("B/clk", "what lines that one core has written come back into this level with, "
                                           "beside its reads; without it both share `bandwidth`", low=0.1, high=1e6, optional=True,
                                           cycle=True)  # fmt: skip
-    inclusion: str | None = spec(TEXT, "lines that it keeps: inclusive (all of the levels before), victim (what they drop), "
-                                 "neither", optional=True, cache=True, wrong=_no_inclusion)  # fmt: skip
+    inclusion: str | None = spec(
+        TEXT, "lines that it keeps: inclusive (all of the levels before), victim (what they drop), neither", optional=True,
+        cache=True, wrong=lambda word: None if word in INCLUSIONS else f"is none of {', '.join(INCLUSIONS)}")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,7 +45,7 @@ def candidates(request: Request, result: Run, index: int) -> tuple[Candidate, ..
     if plan < 0:
         return ()
     op = request.trace.ops[index]
-    found = _options(request, result, plan)
+    found = _options(result, plan)
     names = {row.algorithm for row in found}
     if STAGE in names:
         into = result.lowered.into
@@ -57,7 +57,7 @@ def candidates(request: Request, result: Run, index: int) -> tuple[Candidate, ..
     return (*found, *large, *[_impossible(request, op, name) for name in rest])
 
 
-def _options(request: Request, result: Run, plan: int, over: bool = False) -> list[Candidate]:
+def _options(result: Run, plan: int, over: bool = False) -> list[Candidate]:
     """The options of a plan; those `over` the workspace limit are none that could be chosen."""
     kernels, choice = result.lowered.kernels, result.cost.choice
     assert choice is not None
@@ -94,7 +94,7 @@ def _unlimited(request: Request, op: BoundOp) -> list[Candidate]:
     stack = replace(request.stack, conv=conv)
     alone = replace(request, stack=stack, trace=replace(request.trace, ops=(op,)))
     try:
-        return _options(alone, run(alone), 0, over=True)
+        return _options(run(alone), 0, over=True)
     except Unsupported:
         return []
 

@@ -125,11 +125,8 @@ def _tiles(role: str, menu: Menu) -> Iterator[Tile]:
     generic = TENSOR if f"_{TENSOR}" in role else LANES
     for place, name in enumerate(menu.kernels):
         rows = kernel_table(name)
-        yield from (replace(tile, file=place) for tile in rows.get(role, rows.get(generic, ())) if _admits(menu, tile))
-
-
-def _admits(menu: Menu, tile: Tile) -> bool:
-    return tile.m >= menu.least[0] and tile.n >= menu.least[1] and tile.m * tile.n >= menu.least_results
+        yield from (replace(tile, file=place) for tile in rows.get(role, rows.get(generic, ()))
+                    if tile.m >= menu.least[0] and tile.n >= menu.least[1] and tile.m * tile.n >= menu.least_results)  # fmt: skip
 
 
 @cache

@@ -71,18 +71,13 @@ def rows(chunk: Chunk, space: Space) -> Iterator[tuple[Any, ...]]:
 def points_of(space: Space, part: Part, called: Sequence[str], columns: Mapping[str, Array]) -> list[list[Any]]:
     """The columns that say which points these are: the first ones of `names`."""
     numbers = list(range(part.start, part.stop))
-    named = [[_storable(name)] * len(numbers) for name in called]
+    named = [[name.encode("utf-8", "backslashreplace").decode()] * len(numbers) for name in called]  # of a file: any bytes
     return [numbers, *named, *(_listed(columns[knob], knob in space.whole) for knob in space.knobs)]
 
 
 def called_in(request: Request) -> tuple[str, str, str]:
     """The names in the rows of a base: of the network, and the id and the name of the device."""
     return request.network, request.spec.identity.id, called(request.spec)
-
-
-def _storable(name: str) -> str:
-    """A name as UTF-8 can hold it: that of a file may have any bytes."""
-    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _listed(column: Any, whole: bool) -> list[Any]:

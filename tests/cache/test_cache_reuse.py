@@ -2,10 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 import pytest
 
-from archsim.cache.access import STORE, UPDATE, LoopNest, NestedLoop, Ref, addresses, chunks, refs_of, runs_of, warm_up
+from archsim.cache.access import (
+    OFFSET,
+    REGION,
+    STORE,
+    UPDATE,
+    Accesses,
+    LoopNest,
+    NestedLoop,
+    Ref,
+    addresses,
+    chunks,
+    refs_of,
+    runs_of,
+)
 from archsim.cache.cpu_products import cpu_nest
 from archsim.cache.hierarchy import Hierarchy, hierarchy_of
 from archsim.cache.reuse import CacheView, Moved, moved, tail
@@ -21,6 +36,15 @@ from tests.each import each
 I7 = find("i7_6700k").device
 assert isinstance(I7, Cpu)
 LEVELS = (I7.l1, I7.l2, I7.l3)
+
+
+def warm_up(nest: LoopNest, most: int, line: int) -> Iterator[Accesses]:
+    """What ops before have left: stores of the end of each warm array, of `most` bytes at most, the last one last."""
+    names = {name: i for i, name in enumerate(nest.arrays)}
+    for array, size in nest.warm:
+        begin = max(0, int(size) - most) // line * line
+        address = names[array] * (REGION + OFFSET) + np.arange(begin, int(size), line, dtype=np.int64)
+        yield Accesses(address=address, size=line, store=1)
 
 
 def view(size: float, ways: float = 8, **other: object) -> CacheView:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from archsim.cycle.machine import Machine, machine_of
-from archsim.cycle.passes import PLACED, Rows, Window, per_value, row_sums, rows_of_cta, spread, windows
+from archsim.cycle.passes import ADDRESS, BOUNDS, PLACED, Rows, Window, row_sums, rows_of_cta, spread, windows
 from archsim.cycle.program import FP32, INT, Assembler, Source
 from archsim.cycle.run import SmRun, prepared, run
 from tests import shipped
@@ -94,6 +94,11 @@ def test_one_cta_alone_does_not_fill_the_memory() -> None:
 
 CHECKED = Window(values=9, inputs=Source(past_l1=0.25))
 TAPS = Window(values=9, checked=False, weights=True)
+
+
+def per_value(window: Window) -> int:
+    """Instructions of a value: with checks a branch around it, and the next column or the end of the row; else its address."""
+    return (BOUNDS + ADDRESS + 2 + 2 if window.checked else 1) + 1 + window.weights + window.combine
 
 
 def passed(window: Window, ctas: int = 1) -> SmRun:

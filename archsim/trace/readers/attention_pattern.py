@@ -57,17 +57,14 @@ def attention(graph: NodeGraph) -> None:
                 softmax=node, scores=node, values=node, causal=bool(node.attributes.get("is_causal", 0)), nodes=[node]
             )
             if len(node.inputs) > 3 and node.inputs[3]:
-                own.causal = own.causal or hides_later(graph, node.inputs[3], _score_shape(graph, node))
+                own.causal = own.causal or hides_later(
+                    graph, node.inputs[3], (*graph.shape(node.inputs[0])[:-1], graph.shape(node.inputs[1])[-2]))  # fmt: skip
             _fused(graph, own)
 
 
 def _is_plain(graph: NodeGraph, node: ModelNode) -> bool:
     """Whether heads stand before tokens, and no keys of earlier tokens come in or go out."""
     return len(graph.shape(node.inputs[0])) == 4 and not any(node.inputs[4:]) and not any(node.outputs[1:])
-
-
-def _score_shape(graph: NodeGraph, node: ModelNode) -> Shape:
-    return (*graph.shape(node.inputs[0])[:-1], graph.shape(node.inputs[1])[-2])
 
 
 def _parts(graph: NodeGraph, softmax: ModelNode) -> AttentionNodes | None:
