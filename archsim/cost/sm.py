@@ -302,7 +302,7 @@ def cta_work(
 ) -> Array:  # fmt: skip
     """Multiply-accumulates of one CTA, and all that keeps its SM from issuing them.
 
-    products + (lost + narrow + widening) rate + softmax for a product; max(flop / 2, slots, mixed) / ctas for an element-wise
+    products + (lost + narrow) rate + softmax for a product; max(flop / 2, slots, mixed) / ctas for an element-wise
     kernel, [D, V]
 
     alone: multiply-accumulates of an element-wise kernel, or what it could multiply meanwhile [1], [D, V]

@@ -271,8 +271,7 @@ class Sm:
     special_latency: Number | None = cycles("latency of a special function", optional=True, cycle=True)
     tensor_latency: Number | None = cycles("latency of a product on tensor cores, beyond the clocks that it takes their pipe",
                                            optional=True, cycle=True)  # fmt: skip
-    mma_m: Number | None = whole("rows of the largest matrix instruction of tensor cores", high=4096, optional=True, cycle=True,
-                                 sense=0)  # fmt: skip
+    mma_m: Number | None = whole("rows of the largest matrix instruction", high=4096, optional=True, cycle=True, sense=0)
     mma_n: Number | None = whole("columns of the largest matrix instruction", high=4096, optional=True, cycle=True, sense=0)
     mma_depth: Number | None = spec("B", "depth of a matrix instruction: bytes of a row of its first operand", low=1, high=4096,
                                     optional=True, cycle=True, sense=0)  # fmt: skip

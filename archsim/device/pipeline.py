@@ -27,6 +27,10 @@ def _entries(doc: str, **limits: Any) -> Any:
     return whole(doc, high=1e6, optional=True, cycle=True, **limits)
 
 
+def _cracked(doc: str) -> Any:
+    return _entries(doc, sense=-1)
+
+
 def _clocks(doc: str) -> Any:
     return cycles(doc, optional=True, cycle=True)
 
@@ -49,8 +53,7 @@ class CorePipeline:
     loop_buffer: Number | None = _entries("slots of a loop that are replayed without a fetch: no slot is lost at its branch")
     slot_width: Number | None = spec("bit", "what one slot of rename carries: a wider operation takes several slots", low=8,
                                      high=1e6, optional=True, cycle=True)  # fmt: skip
-    branches: Number | None = spec(COUNT, "taken branches per clock, at most", low=0.1, high=64, optional=True, cycle=True,
-                                     sense=1)  # fmt: skip
+    branches: Number | None = spec(COUNT, "taken branches per clock", low=0.1, high=64, optional=True, cycle=True, sense=1)
     window: Number | None = _entries("slots between rename and retirement (reorder buffer)")
     scheduler: Number | None = _entries("operations that wait, where one scheduler serves all ports, or all ports for arithmetic")
     scheduler_int: Number | None = _entries("operations that wait for integer ports")
@@ -192,16 +195,16 @@ class Hold:
 class Cracked:
     """Micro-operations, each with a slot and a port, that an operation is cracked into; one where nothing is said."""
 
-    multiply: Number | None = _entries("integer multiplication", sense=-1)
-    fma: Number | None = _entries("fused multiply-add", sense=-1)
-    add: Number | None = _entries("floating-point addition", sense=-1)
-    mul: Number | None = _entries("floating-point multiplication", sense=-1)
-    shuffle: Number | None = _entries("shuffle within 128 bit", sense=-1)
-    cross: Number | None = _entries("shuffle across 128 bit", sense=-1)
-    convert: Number | None = _entries("conversion between numbers", sense=-1)
-    round: Number | None = _entries("rounding to whole numbers", sense=-1)
-    scale: Number | None = _entries("scaling by powers of two", sense=-1)
-    vmul: Number | None = _entries("vector integer multiplication", sense=-1)
-    blend: Number | None = _entries("blend", sense=-1)
-    pairwise: Number | None = _entries("addition of neighbours", sense=-1)
-    dot: Number | None = _entries("dot product of 8 or 16 bit", sense=-1)
+    multiply: Number | None = _cracked("integer multiplication")
+    fma: Number | None = _cracked("fused multiply-add")
+    add: Number | None = _cracked("floating-point addition")
+    mul: Number | None = _cracked("floating-point multiplication")
+    shuffle: Number | None = _cracked("shuffle within 128 bit")
+    cross: Number | None = _cracked("shuffle across 128 bit")
+    convert: Number | None = _cracked("conversion between numbers")
+    round: Number | None = _cracked("rounding to whole numbers")
+    scale: Number | None = _cracked("scaling by powers of two")
+    vmul: Number | None = _cracked("vector integer multiplication")
+    blend: Number | None = _cracked("blend")
+    pairwise: Number | None = _cracked("addition of neighbours")
+    dot: Number | None = _cracked("dot product of 8 or 16 bit")
