@@ -15,7 +15,6 @@ from archsim.cost.retention import rows_fetched
 from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
-WORD = 4.0  # bytes of a single-precision value
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -207,45 +206,23 @@ def compute_bound(t: GpuTerms) -> Array:
 
 
 def memory_bound(t: GpuTerms) -> Array:
-    """Memory traffic over the bandwidth that a long copy reaches [s].
+    """Memory traffic over the bandwidth that a kernel reaches [s].
 
-    bytes / (B achievable), [D, V]
+    bytes / (B achievable family), [D, V]
 
     bytes: memory traffic [B], [D, V]; B: peak bandwidth [B/s], achievable: share of it that a long copy reaches [1], [D, 1]
-
-    >>> from types import SimpleNamespace as some
-    >>> memory_bound(some(dram_bytes=2.4e9, device=some(memory=some(bandwidth=320e9, achievable=0.75)))).item()
-    0.01
-    """
-    return np.asarray(t.dram_bytes / (t.device.memory.bandwidth * t.device.memory.achievable))
-
-
-def two_pass_bound(t: GpuTerms) -> Array | None:
-    """Time of element-wise kernels that read their input twice, as normalisation does [s]; None without such a kernel.
-
-    t_memory / family loads f_sustained / f, [D, V]
-
-    family: share of the bandwidth that such kernels reach with loads of 4 B at the sustained clock [1], [V]
-    loads: instructions for each 4 B, more than one where values are narrow
-    f: core clock [Hz], f_sustained: that under sustained load, at which the share was seen [Hz]
-
-    Between its passes such a kernel is limited by latency inside the SM. So its time scales with the core clock, and narrower
-    loads move fewer bytes per instruction.
+    family: share of that which kernels of this family reach, 1 for products [1], [V]: who sums up a row waits between two visits
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> of = some(gather=lambda names: np.array([0.5]))
-    >>> kernel = some(constants=("norm",), efficiency=np.array([0]), matrix=np.zeros(1), operand_b=2.0)
-    >>> gpu = some(memory=some(bandwidth=320e9, achievable=0.75), clock=some(sustained=1.6e9))
-    >>> two_pass_bound(some(kernels=kernel, constants=of, device=gpu, dram_bytes=2.4e9, clock=0.8e9)).item()  # 10 ms x 2 x 2 x 2
-    0.08
+    >>> kernel = some(constants=("norm",), efficiency=np.array([0]), matrix=np.zeros(1))
+    >>> gpu = some(memory=some(bandwidth=320e9, achievable=0.75))
+    >>> memory_bound(some(kernels=kernel, constants=of, device=gpu, dram_bytes=2.4e9)).item()
+    0.02
     """
-    family = family_efficiency(t.kernels, t.constants)
-    twice = (t.kernels.matrix == 0) & (family < 1.0)
-    if not np.any(twice):
-        return None
-    loads = np.maximum(1.0, WORD / t.kernels.operand_b)
-    return np.where(twice, memory_bound(t) / family * loads * (t.device.clock.sustained / t.clock), 0.0)
+    family = np.where(t.kernels.matrix > 0, 1.0, family_efficiency(t.kernels, t.constants))
+    return np.asarray(t.dram_bytes / (t.device.memory.bandwidth * t.device.memory.achievable * family))
 
 
 def cache_bound(t: GpuTerms) -> Array:

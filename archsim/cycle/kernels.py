@@ -154,7 +154,7 @@ def launch_of(terms: GpuTerms, column: int, row: int = 0) -> SimulatedLaunch | N
     if found is None:
         return None
     v, memory = KernelVariant(terms=terms, column=column, row=row), terms.device.memory
-    derived = v.of("matrix") == 0 or v.role is Role.WINOGRAD  # whose transforms are written out
+    derived = v.role is Role.WINOGRAD  # whose transforms are written out
     return SimulatedLaunch(
         on=prepared(found.machine, found.program), grid=Grid(ctas=max(1, found.ctas), sms=v.sms), clock=v.clock,
         efficiency=1.0 if derived else float(family_efficiency(terms.kernels, terms.constants)[column]),

@@ -207,12 +207,13 @@ def _rows(v: KernelVariant) -> GridProgram:
     size = v.of("b_bytes") / passes  # of all arrays that are read, once
     values = v.of("row_count") * v.of("row") or v.of("c_bytes") * v.of("repeat") / v.of("operand_a")
     count = max(1, round(values / v.of("row")))
-    arrays = max(1, round(size * v.of("repeat") / (values * v.of("operand_a"))))
+    arrays = max(1, round(size / (values * v.of("operand_a"))))
     cache = v.at(device.l2.size)
     first = Source(past_l2=1.0 if size > traffic.RESIDENT_SHARE * cache else 0.0)
     rows = Rows(
         row=int(v.of("row")), piece=int(v.of("row_piece")), value=v.of("operand_a"), lane=int(v.of("operand_b")), arrays=arrays,
         passes=round(passes), arithmetic=ceil(0.5 * v.of("flop") * v.of("repeat") / values), first=first,
+        stored=Source(past_l2=rounded(first.past_l2 * min(1.0, v.of("c_bytes") / (values * v.of("operand_a"))))),
         special=1 if v.name in EXPONENTIALS else 0, warp=int(v.at(device.sm.warp or 32)),
     )  # fmt: skip
     ctas = ceil(count / rows_of_cta(rows))

@@ -145,7 +145,7 @@ class Rows:
     row: values; piece: of these side by side; value, lane: size of one, and what a thread loads at once [B]
     arrays: that are read beside each other; passes: how often
     arithmetic, special: fp32 instructions and special functions of a value in all passes
-    first, again: where the values are at the first pass and at the others
+    first, again: where the values are at the first pass and at the others; stored: where the results go
     """
 
     row: int
@@ -159,6 +159,7 @@ class Rows:
     warp: int = 32
     first: Source = Source()
     again: Source = Source()
+    stored: Source = Source()
 
     @property
     def threads(self) -> int:
@@ -211,7 +212,7 @@ def row_sums(machine: Machine, rows: Rows, registers: int = 32) -> Program:
     a.end()
     threads = rows.threads * rows_of_cta(rows)
     return a.program(threads=threads, registers=registers, shared=256.0 if rows.threads > rows.warp else 0.0, trips=trips,
-                     streams=(rows.first, rows.again, Source(past_l2=rows.first.past_l2)))  # fmt: skip
+                     streams=(rows.first, rows.again, rows.stored))
 
 
 def _load(a: Assembler, rows: Rows, machine: Machine, values: list[int], place: int, stream: int) -> None:

@@ -174,7 +174,7 @@ def test_groups_begin_where_they_change() -> None:
 def test_what_the_rows_of_the_table_say() -> None:
     """Overheads come on top of every launch or are none of a kernel's; what lies inside the core goes with its clock."""
     assert {name for name, row in BOUNDS.items() if row.overhead} == {"launch", "host", "input", "power", "none"}
-    assert {name for name, row in BOUNDS.items() if row.clocked} == {"compute", "l1", "l2", "two_pass", "buffer"}
+    assert {name for name, row in BOUNDS.items() if row.clocked} == {"compute", "l1", "l2", "buffer"}
     assert {row.resource for row in BOUNDS.values()} == {"SM pipes", "L2", "DRAM", None}
 
 
@@ -208,7 +208,7 @@ def test_under_a_power_limit_a_faster_resource_settles_at_a_clock_of_its_own() -
     assert free["dram"].bounds["compute"].item() == pytest.approx(4.0)
 
 
-@pytest.mark.parametrize("name", ["compute", "dram", "l1", "l2", "link", "latency", "two_pass"])
+@pytest.mark.parametrize("name", ["compute", "dram", "l1", "l2", "link", "latency"])
 def test_a_bound_that_is_eased_takes_less_and_the_gaps_stay(name: str) -> None:
     one = np.ones((1, 1))
     cost = replace(limited(), bounds={"other": 3 * one, name: 8 * one}, overhead_s=0.5 * one)

@@ -21,7 +21,7 @@ from archsim.cost.cost import ASYNCHRONOUS, SMOOTH, Cost, choose, smooth_maximum
 from archsim.cost.cpu_traffic import crossing, last_level, last_level_bytes, memory_bandwidth, refill_bytes, repeat_bytes
 from archsim.cost.energy import COMPONENTS, spent
 from archsim.cost.evaluate import cpu_cost, gpu_cost
-from archsim.cost.gpu import GpuTerms, memory_bound, two_pass_bound
+from archsim.cost.gpu import GpuTerms, memory_bound
 from archsim.cost.occupancy import issue_slots, resident_ctas, runnable, window_slots
 from archsim.cost.power import SKIPPED, SLOWEST, power_at, sustained_share
 from archsim.cost.sm import burst, cta_work, first_wave, issue_rate, neighbours, packing, prologue, softmax_work, work_done
@@ -292,20 +292,13 @@ def test_a_second_kernel_adds_up_the_parts_of_a_split() -> None:
     assert np.ravel(overhead).tolist() == [device.launch.latency, 2 * device.launch.latency]
 
 
-def test_a_two_pass_kernel_reaches_its_share_of_the_bandwidth_and_slows_with_the_clock() -> None:
+def test_a_normalisation_reaches_its_share_of_the_bandwidth() -> None:
     device, constants = gpu_named("titan_x_maxwell"), default().with_values({"stream.batch_norm": 0.5})
     once = element_wise(b_bytes=1e9)
-    kernels = columns(once, replace(once, efficiency="stream.batch_norm"),
-                      product(64, 64, 64, efficiency="stream.batch_norm"), tiles=(tile(),))  # fmt: skip
-    usual = float(device.clock.sustained)
+    kernels = columns(once, replace(once, efficiency="stream.batch_norm"))
+    t = GpuTerms(kernels=kernels, device=device, precision="fp32", clock=1e9, constants=constants)
     whole = 1e9 / (device.memory.bandwidth * device.memory.achievable)
-    for clock in (usual, 0.5 * usual):
-        t = GpuTerms(kernels=kernels, device=device, precision="fp32", clock=clock, constants=constants)
-        assert np.ravel(memory_bound(t)).tolist()[:2] == [whole] * 2
-        assert np.ravel(two_pass_bound(t)).tolist() == pytest.approx([0.0, 2 * whole * usual / clock, 0.0])
-    alone = GpuTerms(kernels=columns(once), device=device, precision="fp32", clock=usual, constants=constants)
-    assert two_pass_bound(alone) is None
-    assert "two_pass" not in gpu_cost(columns(once), device, "fp32", usual, constants).bounds
+    assert np.ravel(memory_bound(t)).tolist() == pytest.approx([whole, 2 * whole])
 
 
 def test_streams_compute_in_single_precision_whatever_they_store() -> None:

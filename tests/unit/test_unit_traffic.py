@@ -402,15 +402,6 @@ def test_products_outside_tensor_cores_move_and_compute_in_turns() -> None:
     assert terms(kernels, "fp32", **TENSOR).smooth.tolist() == [2, 3, 2]
 
 
-@pytest.mark.parametrize(("size", "loads"), [(8.0, 1.0), (4.0, 1.0), (2.0, 2.0), (1.0, 4.0)])
-def test_narrow_values_take_more_loads_for_the_same_bytes(size: float, loads: float) -> None:
-    kernels = gpu_kernels(matrix=0.0, operand_b=size, a_bytes=1e9)
-    kernels.constants = ("stream.batch_norm",)
-    halved = gpu.GpuTerms(kernels=kernels, device=chip(), precision="fp32", clock=1e9,
-                          constants=default().with_values({"stream.batch_norm": 0.5}))  # fmt: skip
-    assert number(gpu.two_pass_bound(halved)) == pytest.approx(number(gpu.memory_bound(halved)) * 2 * loads)
-
-
 def test_each_kernel_of_a_launch_waits_for_the_one_before() -> None:
     assert gpu.launch_gap(terms(gpu_kernels(2, chain=row(1.0, 2.0)))).tolist() == pytest.approx([3e-6, 6e-6])
 
