@@ -72,7 +72,7 @@ class GpuTerms:
     @cached_property
     def prologue_clk(self) -> Array:
         """Clocks in which a CTA starts and ends: address set-up, first load, last store [clk]."""
-        return sm.prologue(self.kernels, self.device, self.precision, self.depth, self.ctas, self.constants)
+        return sm.prologue(self.kernels, self.device, self.precision, self.depth, self.ctas, self.clock, self.constants)
 
     @cached_property
     def overlapping_ctas(self) -> Array:

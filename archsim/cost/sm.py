@@ -42,15 +42,15 @@ def on_tensor(kernels: GpuKernels, device: Gpu, precision: str) -> NDArray[np.bo
 def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
     """Multiply-accumulates per clock that an SM sustains in the inner loop [FMA/clk].
 
-    pipe alone issue family / reuse, [D, V]        reuse = 1 + kappa 2 / side        (Volkov & Demmel 2008, section 4)
+    min(pipe, slots / reuse) share alone family, [D, V]      reuse = 1 + kappa 2 / side    (Volkov & Demmel 2008, section 4)
 
     pipe: rate of the pipe that multiplies operands of `precision`, fp32 for other arithmetic [FMA/clk], a float or [D, 1]; of
           lanes no more than schedulers start, `fed`
+    share: of the lanes that register banks feed, `sm.issue_share` [1], a float or [D, 1]
+    slots: multiply-accumulates that schedulers start, loads of operands beside them, `started`; no limit to tensor cores [FMA/clk]
     alone: share of the tensor cores' rate that mma of single warps reach, `rate.warp_mma`; 1 for kernels without these [1]
-    issue: share of the lanes that schedulers and register banks feed, `sm.issue_share` [1], a float or [D, 1]
     family: efficiency of the kernel's family [1], [V]
-    side: a thread holds side x side results, for which it loads 2 side values from shared memory
-    reuse: issue slots for each multiply-accumulate, loads from shared memory included
+    side: a thread holds side x side results, for which it loads 2 side values from shared memory, each for kappa of a slot
 
     Holds where the pipes are full: `compute_bound` has what fewer warps lose.
 
@@ -61,37 +61,49 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     >>> one = np.ones(1)
     >>> kernel = some(constants=("full",), efficiency=np.array([0]), matrix=one, dense=0 * one, plain=0 * one, tile_m=128 * one,
     ...               tile_n=128 * one, work=one, threads=256 * one)
-    >>> calibration = default().with_values({"gemm.kappa": 0.25})
-    >>> share = issue_rate(kernel, find("gtx_1080").device, "fp32", calibration).item() / 128
-    >>> round(share * (1 + 0.25 * 2 / 8), 2)  # 8 x 8 results a thread; what is left is the share of Pascal's issue slots
-    0.97
+    >>> calibration = default().with_values({"gemm.kappa": 0.4})
+    >>> [round(issue_rate(kernel, find(hw).device, "fp32", calibration).item() / 128, 2) for hw in ("gtx_1080", "rtx_3090")]
+    [0.97, 0.91]
     """
     family = family_efficiency(kernels, constants)
     side = np.sqrt(kernels.tile_m * kernels.tile_n * kernels.work / kernels.threads)
     reuse = np.where(kernels.matrix > 0, 1.0 + constants["gemm.kappa"] * 2.0 / side, 1.0)
-    issue = 1.0 if device.sm.issue_share is None else device.sm.issue_share
-    multiplies = device.pipe(precision) if device.has_tensor(precision) else fed(device, device.pipe(precision), precision)
-    pipe = np.where(is_product(kernels), multiplies, fed(device, device.rate.fp32))
+    share = 1.0 if device.sm.issue_share is None else device.sm.issue_share
+    pipe = device.pipe(precision)
+    product = pipe if device.has_tensor(precision) else np.minimum(fed(device, pipe, precision), started(device, precision) / reuse)
+    others = np.minimum(fed(device, device.rate.fp32), started(device) / reuse)
     alone = 1.0 if device.rate.warp_mma is None else np.where(kernels.warp_mma > 0, device.rate.warp_mma, 1.0)
-    return np.asarray(pipe * alone * issue * family / reuse)
+    return np.asarray(np.where(is_product(kernels), product, others) * share * alone * family)
+
+
+def started(device: Gpu, precision: str = "fp32", alike: bool = False) -> Array | float:
+    """The rate at which schedulers start instructions of lanes [FMA/clk], a float or [D, 1].
+
+    schedulers p width products
+
+    p: threads of a warp; products: multiply-accumulates of an instruction, 4 of int8 (dp4a), else its results, `packing`
+    width: instructions that a scheduler starts in a clock, `sm.issue_width`; of those that are `alike` one, where the second has
+           to be of another kind
+
+    >>> from archsim.device.catalog import find
+    >>> pascal = find("gtx_1080").device
+    >>> float(started(pascal)), float(started(pascal, alike=True))
+    (256.0, 128.0)
+    """
+    width = 1.0 if device.sm.issue_width is None else device.sm.issue_width
+    width = np.minimum(width, 1.0) if alike and device.sm.pairing != "any" else width
+    return issue_lanes(device) * width * (4.0 if precision == "int8" else packing(device, precision))
 
 
 def fed(device: Gpu, lanes: Array | float, precision: str = "fp32") -> Array:
     """The rate of lanes, or that at which schedulers start their instructions, whichever is less [FMA/clk], a float or [D, 1].
-
-    min(lanes, schedulers p width products)
-
-    p: threads of a warp; products: multiply-accumulates of an instruction, 4 of int8 (dp4a), else its results, `packing`
-    width: instructions that a scheduler starts in a clock, `sm.issue_width`; one where the second has to be of another kind
 
     >>> from archsim.device.catalog import find
     >>> kepler, pascal = find("tesla_k40").device, find("gtx_1080").device
     >>> float(fed(kepler, 192.0)), float(fed(pascal, 256.0))  # four schedulers start 8 and 4 warps
     (192.0, 128.0)
     """
-    width = 1.0 if device.sm.issue_width is None else device.sm.issue_width
-    width = width if device.sm.pairing == "any" else np.minimum(width, 1.0)
-    return np.minimum(lanes, issue_lanes(device) * width * (4.0 if precision == "int8" else packing(device, precision)))
+    return np.minimum(lanes, started(device, precision, alike=True))
 
 
 def packing(device: Gpu, precision: str) -> float:
@@ -181,50 +193,44 @@ def burst(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration)
 
 
 def prologue(
-    kernels: GpuKernels, device: Gpu, precision: str, depth: Array, ctas: Array, constants: Calibration
-) -> Array:
+    kernels: GpuKernels, device: Gpu, precision: str, depth: Array, ctas: Array, clock: Array | float, constants: Calibration
+) -> Array:  # fmt: skip
     """Clocks of a CTA for address set-up, first load and last store [clk].
 
-    `gemm.prologue_clk`; on tensor cores `gemm.tensor_prologue_clk` filled; around a softmax `attention.prologue_clk` + loading,
-    [V] or [D, V]
+    starts latency f, filled on tensor cores; around a softmax of its own with loading, [D, V]
 
+    starts: latencies of the memory that pass one after the other, `gemm.prologue`, or `attention.prologue` [1]
+    latency: of an unloaded memory [s], [D, 1]; f: core clock [Hz], a float, [D, 1] or [D, V]
     filled: share of a pipeline of `STAGES` stages that a loop of so few steps fills
-    product: clocks of a CTA of a product [clk]
     depth: inner steps of one CTA, in units of k, [V]; ctas: of one launch, [V]
     loading: clocks in which queries and results pass, and the first keys, `burst` [clk]
 
-    Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines, of which one stage is the
-    result; and they come from other libraries. So have attention kernels, whose two products fill theirs one after the other.
+    Attention kernels have a constant of their own, since their two products fill their pipelines one after the other.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel, gpu = some(exps=np.zeros(1), plain=np.zeros(1), tile_k=32 * np.ones(1)), some(has_tensor=lambda precision: True)
-    >>> clocks = {"gemm.tensor_prologue_clk": 6000.0, "gemm.prologue_clk": 5000.0, "attention.prologue_clk": 4000.0}
-    >>> prologue(kernel, gpu, "fp16", np.array([32.0]), np.ones(1), clocks).item()  # one step, and the result, of four stages
-    3000.0
+    >>> kernel, gpu = some(exps=np.zeros(1), plain=np.zeros(1), tile_k=32 * np.ones(1)), some(
+    ...     has_tensor=lambda precision: True, memory=some(latency=500e-9))
+    >>> starts = {"gemm.prologue": 2.0, "attention.prologue": 8.0}
+    >>> prologue(kernel, gpu, "fp16", np.array([32.0]), np.ones(1), 1e9, starts).item()  # one step, and the result, of four stages
+    500.0
     """
     filled = np.minimum(1.0, (depth / kernels.tile_k + 1.0) / STAGES)
-    product = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_prologue_clk"] * filled,
-                       constants["gemm.prologue_clk"])  # fmt: skip
+    starts = constants["gemm.prologue"] * np.where(on_tensor(kernels, device, precision), filled, 1.0)
+    latency = device.memory.latency * clock
     if not kernels.exps.any():
-        return np.asarray(product)
+        return np.asarray(starts * latency)
     loading = burst(kernels, device, ctas, constants)
-    return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue_clk"] + loading, product))
+    return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue"] * latency + loading, starts * latency))
 
 
 def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
-    """Clocks that the first CTAs of a launch wait for and later ones do not: the code of the kernel, and empty pipelines [clk].
+    """Clocks that the first CTAs of a launch wait for and later ones do not: the code of the kernel [clk].
 
-    cold / repeat, [V]
+    once interval / repeat, [V]; 0 for all but products and attention on tensor cores
 
-    cold: `gemm.first_clk`, or `on_tensor_cores`; 0 for all but products and attention on tensor cores [clk]
-    on_tensor_cores: `gemm.tensor_first_clk` + unseen, 0 in a loop of one kernel; `gemm.tensor_first_clk` of attention [clk]
-    between: clocks of a product among other kernels or alone, 0 in a loop of it [clk]
-    attends: whether a softmax stands between two products [1]
-    of_lanes: clocks where lanes multiply [clk]
-    unseen: clocks in which code comes that runs once in a launch, `gemm.tensor_once` instructions, after other kernels ran.
-            A library's kernel has that much more of it than simulated programs, for addresses, bounds, scales, activation [clk]
-    interval: between two instructions that an SM has not run yet, `sm.fetch_interval` [clk], a float or [D, 1]; 0 if not known
+    once: instructions that an SM runs for the first time in a launch, `gemm.once`, on tensor cores `gemm.tensor_once` [1]
+    interval: between two of them, `sm.fetch_interval` [clk], a float or [D, 1]; 0 if not known
     repeat: launches of the kernel, one after the other [1]
 
     Code that the SM has not run yet comes instruction by instruction, most of it in the unrolled loops of fp32 lanes. Where a
@@ -234,21 +240,17 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
-    >>> kernel = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(2), repeat=np.array([1.0, 16.0]), round_bytes=np.inf,
-    ...               cold=1.0)
+    >>> kernel = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(2), repeat=np.array([1.0, 16.0]), round_bytes=np.inf)
     >>> gpu = some(has_tensor=lambda precision: False, sm=some(fetch_interval=18.0))
-    >>> clocks = {"gemm.tensor_first_clk": 2000.0, "gemm.tensor_once": 150.0, "gemm.first_clk": 12000.0}
-    >>> first_wave(kernel, gpu, "fp32", clocks).tolist()  # alone, and for each of 16 images
-    [12000.0, 750.0]
+    >>> first_wave(kernel, gpu, "fp32", {"gemm.tensor_once": 300.0, "gemm.once": 600.0}).tolist()  # alone, and for each of 16 images
+    [10800.0, 675.0]
     """
     interval = 0.0 if device.sm.fetch_interval is None else device.sm.fetch_interval
-    unseen = kernels.cold * constants["gemm.tensor_once"] * interval
     attends = kernels.exps > 0
-    between = np.where(np.isinf(kernels.round_bytes), constants["gemm.tensor_first_clk"] + unseen, 0.0)
-    on_tensor_cores = np.where(attends, constants["gemm.tensor_first_clk"], between)
-    of_lanes = np.where(attends, 0.0, constants["gemm.first_clk"])
-    clocks = np.where(on_tensor(kernels, device, precision), on_tensor_cores, of_lanes)
-    return np.where(kernels.matrix > 0, clocks / kernels.repeat, 0.0)
+    on_tensor_cores = np.where(attends | np.isinf(kernels.round_bytes), constants["gemm.tensor_once"], 0.0)
+    of_lanes = np.where(attends, 0.0, constants["gemm.once"])
+    once = np.where(on_tensor(kernels, device, precision), on_tensor_cores, of_lanes)
+    return np.where(kernels.matrix > 0, once * interval / kernels.repeat, 0.0)
 
 
 def tile_macs(kernels: GpuKernels, depth: Array) -> Array:

@@ -20,7 +20,6 @@ from archsim.cost.cost import Array
 from archsim.cost.switched import memory_family, nodes_of
 from archsim.device.device import Device
 from archsim.device.variant import first_of
-from archsim.estimation.hardware import on_tensor_cores
 from archsim.evidence.case import Case, with_power
 from archsim.lower.kernel import GpuKernels
 from archsim.validation.interval import log_errors
@@ -275,9 +274,7 @@ def _influences(name: str, group: Group) -> bool:
         return True
     if rest.startswith("cublas"):
         return False
-    if name == "gemm.tensor_prologue_clk":
-        return on_tensor_cores(device, case.precision)
-    if name == "attention.prologue_clk":
+    if name == "attention.prologue":
         return isinstance(kernels, GpuKernels) and bool(np.any(kernels.exps > 0))
     if name == "l2.rows_stay":
         return isinstance(kernels, GpuKernels) and bool(np.any(kernels.row_in_flight > 0))
