@@ -24,7 +24,7 @@ def take(files: tuple[str, str]) -> None:
     """Read constants from these files from now on."""
     if files != (constants.FILE, derived.FILE):
         constants.FILE, derived.FILE = files
-        for kept in (constants.default, derived.shipped, derived.derived, derived.tables_of):
+        for kept in (constants.default, derived.cores):
             kept.cache_clear()
 
 

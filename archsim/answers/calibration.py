@@ -48,6 +48,6 @@ def sections(shown: ShownConstants) -> list[Block]:
     derived = {name: c.derived for name, c in shown.constants.items() if c.derived is not None}
     own = [[words(of), *(words(f"{values[of]:.4g}" if of in values else "") for values in derived.values())]
            for of in sorted({of for values in derived.values() for of in values})]  # fmt: skip
-    note = "By the cycle model, for each kind of SM (architecture and warps) and, where they differ, each device."
+    note = "By the cycle model, for each core."
     heads = columns("", *derived, numbers=range(1, len(derived) + 1))
-    return [*found, Table(title="SM or device", columns=heads, rows=own, notes=[note])] if derived else found
+    return [*found, Table(title="Core", columns=heads, rows=own, notes=[note])] if derived else found

@@ -109,7 +109,7 @@ class Constant:
 
     `identified` is the share of the prior's variance that the fitted rows have removed: 1 where they tell it alone, 0 where they
     say nothing of it, None where it is not fitted.
-    `derived`: where the cycle model gives it, its values by kind of SM and by device; `value` is then that of all others.
+    `derived`: where the cycle model gives it, its values by the architecture of a core; `value` is then that of all others.
     """
 
     value: float
@@ -216,13 +216,13 @@ class Calibration(Identified):
         return (name, found) if modelled and known else (f"{name} {EXTRAPOLATED}", found)
 
     def with_values(self, values: Mapping[str, float]) -> Calibration:
-        """The same calibration with some values replaced, on every architecture; used by fits and sensitivity studies."""
+        """The same calibration with some values replaced, on every core; used by fits and sensitivity studies."""
         changed = {name: replace(self.constants[name], value=value, derived=None) for name, value in values.items()}
         return replace(self, constants={**self.constants, **changed})
 
-    def on(self, *tables: str) -> Calibration:
-        """The calibration with the values that are derived, each from the first of these tables that has it (`tables_of`)."""
-        return _on(ByIdentity(self), tables)
+    def on(self, core: str) -> Calibration:
+        """The calibration with the values that are derived for a core."""
+        return _on(ByIdentity(self), core)
 
     def uncertainties(self) -> dict[str, float]:
         """For each fitted constant the factor by which its 80 % interval reaches either way, from the covariance of the logs."""
@@ -251,9 +251,8 @@ class Calibration(Identified):
 
 
 @lru_cache(maxsize=256)
-def _on(calibration: ByIdentity[Calibration], tables: tuple[str, ...]) -> Calibration:
-    own = {name: c.derived[table] for name, c in calibration.it.constants.items() if c.derived is not None
-           for table in [next((table for table in tables if table in c.derived), None)] if table is not None}  # fmt: skip
+def _on(calibration: ByIdentity[Calibration], core: str) -> Calibration:
+    own = {name: c.derived[core] for name, c in calibration.it.constants.items() if c.derived is not None and core in c.derived}
     return calibration.it.with_values(own) if own else calibration.it
 
 
@@ -311,7 +310,7 @@ def dump(calibration: Calibration) -> str:
     lines = [
         "# The constants of the model. Each has the range that physics allows and says where its value comes from; those with",
         "# fitted = true were fitted by `archsim calibrate` to published measurements; those with derived = true follow from the",
-        "# cycle model, and derived.toml has them for each kind of SM and device; the others are priors.",
+        "# cycle model, and derived.toml has them for each core; the others are priors.",
         "schema = 1",
         f"version = {json.dumps(calibration.version)}",
         "",

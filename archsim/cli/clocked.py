@@ -199,14 +199,12 @@ MANY = 2000
 @own("--kernels", "How many, 25 on each machine.", click.IntRange(25, 100_000), MANY)
 @own("--seed", "Of the choice of kernels and machines.", click.IntRange(0), 11)
 @own("--check folder", "Also write surrogate.json into this folder, with published times beside both.", metavar="FOLDER")
-@output("--derive", TOML, "Instead, write the constants that follow from the cycle model, of each architecture, to this file.")
+@output("--derive", TOML, "Instead, write the clocks of scalar loops on each core, simulated, to this file.")
 @FORCE
 def kernels_command(kernels: int, seed: int, folder: str | None, derive: OutputFile | None) -> None:
     """Random kernels on random machines, by the closed form and by the cycle model.
 
-    One half of the machines are GPUs as shipped, the other half have two of their keys scaled by up to 2. With --derive,
-    constants of the closed form are sought that bring it nearest to the cycle model; no measurement enters. What the shipped
-    table has from the same SMs by the same code is kept: a new GPU takes seconds.
+    One half of the machines are GPUs as shipped, the other half have two of their keys scaled by up to 2.
 
     \b
     Examples:
@@ -216,7 +214,10 @@ def kernels_command(kernels: int, seed: int, folder: str | None, derive: OutputF
     """
     if derive is not None:
         refuse_others("--derive", ("derive", "force"))
-        _derive(derive)
+        from archsim.calibration.derived import dump_derived
+        from archsim.simulate.core import loops_of_cores
+
+        write(derive, dump_derived(loops_of_cores()))
         return
     from archsim.answers.scoreboard import KERNELS, kernels_record, kernels_sections
     from archsim.validation.random_kernels import compare, judged
@@ -229,24 +230,6 @@ def kernels_command(kernels: int, seed: int, folder: str | None, derive: OutputF
     for file in files:
         write_json(file, found)
     show_text(kernels_sections(found))
-
-
-def _derive(file: OutputFile) -> None:
-    from archsim.calibration.constants import default
-    from archsim.calibration.derived import derived, dump_derived
-    from archsim.validation.derivation import cores, derive, families
-
-    of_cores = cores()
-    wanted = [name for name, constant in default().constants.items()
-              if constant.derived is not None and not any(name in values for values in of_cores.values())]  # fmt: skip
-    table, earlier = {}, derived()
-    with Progress() as tell:
-        for family in families():
-            tell(family)
-            table[family] = derive(family, wanted, earlier=earlier.get(family))
-    write(file, dump_derived(table, of_cores))
-    for name, row in table.items():
-        click.echo(f"{name:<14} {row.kernels:5} kernels, median {100 * row.median:.1f} %, p90 {100 * row.p90:.1f} %")
 
 
 # ------------------------------------------------------------------------------------------------------------------- cache

@@ -16,7 +16,6 @@ from archsim.device.device import Gpu
 from archsim.lower.kernel import GpuKernels
 
 
-
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
 class GpuTerms:
     """Some kernels on a GPU, and the quantities on the way to their bounds, each [D, V] or [V].
@@ -72,7 +71,7 @@ class GpuTerms:
     @cached_property
     def prologue_clk(self) -> Array:
         """Clocks in which a CTA starts and ends: address set-up, first load, last store [clk]."""
-        return sm.prologue(self.kernels, self.device, self.precision, self.depth, self.ctas, self.clock, self.constants)
+        return sm.prologue(self.kernels, self.device, self.precision, self.depth, self.ctas, self.constants)
 
     @cached_property
     def overlapping_ctas(self) -> Array:

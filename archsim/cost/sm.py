@@ -47,7 +47,7 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     pipe: rate of the pipe that multiplies operands of `precision`, fp32 for other arithmetic [FMA/clk], a float or [D, 1]; of
           lanes no more than schedulers start, `fed`
     share: of the lanes that register banks feed, `sm.issue_share` [1], a float or [D, 1]
-    slots: multiply-accumulates that schedulers start, loads of operands beside them, `started`; no limit to tensor cores [FMA/clk]
+    slots: multiply-accumulates that schedulers start, beside loads of operands, `started`; no limit to tensor cores [FMA/clk]
     alone: share of the tensor cores' rate that mma of single warps reach, `rate.warp_mma`; 1 for kernels without these [1]
     family: efficiency of the kernel's family [1], [V]
     side: a thread holds side x side results, for which it loads 2 side values from shared memory, each for kappa of a slot
@@ -69,8 +69,9 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     side = np.sqrt(kernels.tile_m * kernels.tile_n * kernels.work / kernels.threads)
     reuse = np.where(kernels.matrix > 0, 1.0 + constants["gemm.kappa"] * 2.0 / side, 1.0)
     share = 1.0 if device.sm.issue_share is None else device.sm.issue_share
-    pipe = device.pipe(precision)
-    product = pipe if device.has_tensor(precision) else np.minimum(fed(device, pipe, precision), started(device, precision) / reuse)
+    product = device.pipe(precision)
+    if not device.has_tensor(precision):
+        product = np.minimum(fed(device, product, precision), started(device, precision) / reuse)
     others = np.minimum(fed(device, device.rate.fp32), started(device) / reuse)
     alone = 1.0 if device.rate.warp_mma is None else np.where(kernels.warp_mma > 0, device.rate.warp_mma, 1.0)
     return np.asarray(np.where(is_product(kernels), product, others) * share * alone * family)
@@ -193,14 +194,15 @@ def burst(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration)
 
 
 def prologue(
-    kernels: GpuKernels, device: Gpu, precision: str, depth: Array, ctas: Array, clock: Array | float, constants: Calibration
-) -> Array:  # fmt: skip
+    kernels: GpuKernels, device: Gpu, precision: str, depth: Array, ctas: Array, constants: Calibration
+) -> Array:
     """Clocks of a CTA for address set-up, first load and last store [clk].
 
     starts latency f, filled on tensor cores; around a softmax of its own with loading, [D, V]
 
     starts: latencies of the memory that pass one after the other, `gemm.prologue`, or `attention.prologue` [1]
-    latency: of an unloaded memory [s], [D, 1]; f: core clock [Hz], a float, [D, 1] or [D, V]
+    latency: of an unloaded memory [s], [D, 1]; f: core clock under sustained load [Hz], a float or [D, 1]: most of a latency
+             passes in the chip, and counts in its clocks
     filled: share of a pipeline of `STAGES` stages that a loop of so few steps fills
     depth: inner steps of one CTA, in units of k, [V]; ctas: of one launch, [V]
     loading: clocks in which queries and results pass, and the first keys, `burst` [clk]
@@ -210,14 +212,14 @@ def prologue(
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> kernel, gpu = some(exps=np.zeros(1), plain=np.zeros(1), tile_k=32 * np.ones(1)), some(
-    ...     has_tensor=lambda precision: True, memory=some(latency=500e-9))
+    ...     has_tensor=lambda precision: True, memory=some(latency=500e-9), clock=some(sustained=1e9))
     >>> starts = {"gemm.prologue": 2.0, "attention.prologue": 8.0}
-    >>> prologue(kernel, gpu, "fp16", np.array([32.0]), np.ones(1), 1e9, starts).item()  # one step, and the result, of four stages
+    >>> prologue(kernel, gpu, "fp16", np.array([32.0]), np.ones(1), starts).item()  # one step and the result: two of four stages
     500.0
     """
     filled = np.minimum(1.0, (depth / kernels.tile_k + 1.0) / STAGES)
     starts = constants["gemm.prologue"] * np.where(on_tensor(kernels, device, precision), filled, 1.0)
-    latency = device.memory.latency * clock
+    latency = device.memory.latency * device.clock.sustained
     if not kernels.exps.any():
         return np.asarray(starts * latency)
     loading = burst(kernels, device, ctas, constants)
@@ -242,7 +244,8 @@ def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     >>> from types import SimpleNamespace as some
     >>> kernel = some(exps=np.zeros(1), plain=np.zeros(1), matrix=np.ones(2), repeat=np.array([1.0, 16.0]), round_bytes=np.inf)
     >>> gpu = some(has_tensor=lambda precision: False, sm=some(fetch_interval=18.0))
-    >>> first_wave(kernel, gpu, "fp32", {"gemm.tensor_once": 300.0, "gemm.once": 600.0}).tolist()  # alone, and for each of 16 images
+    >>> once = {"gemm.tensor_once": 300.0, "gemm.once": 600.0}
+    >>> first_wave(kernel, gpu, "fp32", once).tolist()  # alone, and for each of 16 images
     [10800.0, 675.0]
     """
     interval = 0.0 if device.sm.fetch_interval is None else device.sm.fetch_interval

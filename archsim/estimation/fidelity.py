@@ -12,7 +12,6 @@ from archsim.base.arguments import ARGUMENTS
 from archsim.base.errors import ArgumentError, Unsupported
 from archsim.base.naming import resolve
 from archsim.calibration.constants import Calibration
-from archsim.calibration.derived import tables_of
 from archsim.cost.cost import Array, Cost
 from archsim.cost.cpu import CpuTerms
 from archsim.cost.energy import spent
@@ -20,7 +19,7 @@ from archsim.cost.evaluate import cpu_cost, faster_costs, gpu_cost, roofline_cos
 from archsim.cost.plan import PlanCost, plan_cost
 from archsim.cost.power import slowed, sustained_share
 from archsim.device.device import Cpu, Device, Gpu, Tpu
-from archsim.device.variant import at_row, first_of, rows_of
+from archsim.device.variant import at_row, rows_of
 from archsim.lower.kernel import CpuKernels, GpuKernels, Kernels, TpuKernels
 from archsim.stack import catalog as stacks
 from archsim.stack.stack import Stack
@@ -217,13 +216,8 @@ def _cost_at(share: Array | float, kernels: Kernels, at: ExecutionSetting, moved
 
 
 def on_device(constants: Calibration, device: Device) -> Calibration:
-    """The constants with the values that are derived for a GPU, or for the core of a CPU."""
-    of = device.identity
-    if isinstance(device, Cpu):
-        return constants.on(of.architecture)
-    if not isinstance(device, Gpu):
-        return constants
-    return constants.on(*tables_of(of.origin or of.id, of.kernels_of, first_of(device.sm.warps)))
+    """The constants with the values that are derived for the core of a CPU."""
+    return constants.on(device.identity.architecture) if isinstance(device, Cpu) else constants
 
 
 FIDELITIES = {row.name: row for row in (

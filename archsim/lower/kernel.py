@@ -115,7 +115,6 @@ class Kernels(Columns[Array]):
     round_bytes: Array | float = inf  # [V] what is touched before the same operands come again [B]; infinite: they do not
     reread_bytes: Array | float = inf  # [V] the same where all calls of a round write their results to one place [B]
     call_bytes: Array | float = inf  # [V] what one call touches, after which the next writes there again [B]
-    cold: Array | float = 0.0  # [V] 1: other kernels run before
     run_bytes: Array | float = inf  # [V] what one of many equal runs touches [B]; infinite: too much for any cache, or not known
     short_lived: Array | float = 0.0  # [V] 1: the memory of the results is used for others once they were read
     ops: tuple[BoundOp, ...] = ()  # [O] an op of each plan, whose sizes the addresses of its kernels follow; none: not known

@@ -86,12 +86,10 @@ class Lowered:
 class CacheState:
     """What a run leaves to the next one, and an op to those behind it.
 
-    cold: whether other kernels ran before, so that its code has to come again
     run_bytes: what a run touches, all of which comes again in the next [B]; infinite: more than any cache, or not known
     short_lived: whether the memory of a result is used for others once it was read
     """
 
-    cold: bool = False
     run_bytes: float = inf
     short_lived: bool = False
 
@@ -107,11 +105,11 @@ def cache_state(ops: Sequence[BoundOp], stack: Stack, training: bool, element: f
     if stack.operand_sets or len(ops) < 2:
         return NOTHING_CACHED
     if training:
-        return CacheState(cold=True)
+        return NOTHING_CACHED
     kept = stack.activations == "kept"
     sizes = [prod(op.shape) for op in ops]
     touched = sum(op.stored(element) for op in ops if op.phase == "forward") + (sum(sizes) if kept else 2 * max(sizes)) * element
-    return CacheState(cold=True, run_bytes=touched if touched < UNCACHED else inf, short_lived=not kept)
+    return CacheState(run_bytes=touched if touched < UNCACHED else inf, short_lived=not kept)
 
 
 def lower(
@@ -195,9 +193,9 @@ def _lowered(
         raise Unsupported("the network has no op that takes time")
     kernels = replace(_packed(plans, stack, device_kind, architecture), ops=tuple(planned))
     if any(cache is not NOTHING_CACHED for cache in states):
-        columns = np.array([(float(cache.cold), cache.run_bytes, float(cache.short_lived)) for cache in states])
-        cold, run_bytes, short_lived = columns[kernels.nest.plan_of].T
-        kernels = replace(kernels, cold=cold, run_bytes=run_bytes, short_lived=short_lived)
+        columns = np.array([(cache.run_bytes, float(cache.short_lived)) for cache in states])
+        run_bytes, short_lived = columns[kernels.nest.plan_of].T
+        kernels = replace(kernels, run_bytes=run_bytes, short_lived=short_lived)
     if stack.operand_sets:
         kernels = _in_rounds(kernels, stack.operand_sets)
     return Lowered(ops=ops, kernels=kernels, plan_of=np.array(plan_of, dtype=np.intp), into=into)

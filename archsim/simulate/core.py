@@ -12,11 +12,13 @@ from archsim.base.errors import ArgumentError, UnknownName, Unsupported, near_wo
 from archsim.cycle.core import loops as vector
 from archsim.cycle.core import scalar
 from archsim.cycle.core.bounds import bounds, what_binds
+from archsim.cycle.core.kernels import loop_constants
 from archsim.cycle.core.library import called
 from archsim.cycle.core.machine import WIDEST, CoreMachine, core_machine
 from archsim.cycle.core.operation import CoreLoop
 from archsim.cycle.core.product import BROADCASTS, gemm_block
 from archsim.cycle.core.run import CoreRun, run_loop
+from archsim.device.catalog import find, names
 from archsim.device.cpu_core import FORMS
 from archsim.device.device import Cpu
 from archsim.device.spec import Spec
@@ -309,3 +311,13 @@ GENERATORS: dict[str, Callable[..., CoreLoop]] = {
     "scalar average pool": scalar.mean, "scalar exp": partial(called, "exp"), "scalar pow": partial(called, "pow"),
     "scalar gather": scalar.gathered, "scalar divide": scalar.divided,
 }  # fmt: skip
+
+
+def loops_of_cores() -> dict[str, dict[str, float]]:
+    """Clocks of scalar loops on the cores of shipped CPUs, by architecture."""
+    found: dict[str, dict[str, float]] = {}
+    for name in sorted(names()):
+        device = find(name).device
+        if isinstance(device, Cpu) and device.pipeline is not None and device.identity.architecture not in found:
+            found[device.identity.architecture] = loop_constants(device)
+    return found

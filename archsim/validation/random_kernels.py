@@ -49,10 +49,9 @@ def precisions(hw: str) -> tuple[str, ...]:
     return ("fp32", "fp16") if gpu(hw).has_tensor("fp16") else ("fp32",)
 
 
-def request_on(hw: str, precision: str, scales: Mapping[str, float] | None = None, share: float | None = None) -> Request:
-    """A setting on a GPU. scales: keys of its spec = factor; share: of its lanes that an SM feeds, where it is set."""
-    settings = {} if share is None else {"sm.issue_share": f"{share:.4f}"}
-    return make_request(NET, hw, precision=precision, task="training", scales=dict(scales or {}), settings=settings)
+def request_on(hw: str, precision: str, scales: Mapping[str, float] | None = None) -> Request:
+    """A setting on a GPU. scales: keys of its spec = factor."""
+    return make_request(NET, hw, precision=precision, task="training", scales=dict(scales or {}))
 
 
 def times(request: Request, ops: Sequence[BoundOp], constants: Calibration, fidelity: str) -> Array:
@@ -67,15 +66,10 @@ def _between(rng: random.Random, low: float, high: float, step: int = 1) -> int:
     return max(step, round(math.exp(rng.uniform(math.log(low), math.log(high))) / step) * step)
 
 
-def _linear(rng: random.Random, least: int = 1, most: int = 16384, widest: int = 8192) -> BoundOp:
-    rows, wide, deep = _between(rng, least, most), _between(rng, 16, widest, 8), _between(rng, 16, widest, 8)
+def _linear(rng: random.Random) -> BoundOp:
+    rows, wide, deep = _between(rng, 1, 16384), _between(rng, 16, 8192, 8), _between(rng, 16, 8192, 8)
     rows = 1 if rows <= THIN else rows  # a few are a matrix-vector product in one library and tiles in another
     return forward(Linear(bias=False), (rows, wide), (rows, deep))
-
-
-def _shallow(rng: random.Random) -> BoundOp:
-    """Products of many CTAs with a few steps each, one wave after the other."""
-    return product(_between(rng, 1, 128), _between(rng, 256, 8192), _between(rng, 128, 1024, 8), _between(rng, 16, 256, 8))
 
 
 def _matmul(rng: random.Random) -> BoundOp:
@@ -109,19 +103,16 @@ def _sum(rng: random.Random) -> BoundOp:
     return forward(Add(), *3 * ((_between(rng, 1e4, 1e8),),))
 
 
-# Half of the ops are products; attention kernels are those of halves, and products that mostly start and end those of rings of
-# stages. How many of each is a choice, made by products on an A100, an H100 and an L40S.
+# Half of the ops are products; attention kernels are those of halves. How many of each is a choice.
 OPS: tuple[Draw, ...] = (
     *4 * (_linear,), *3 * (_matmul,), *2 * (_conv,), _images, partial(_rows, LayerNorm()), partial(_rows, Softmax()), _sum,
 )  # fmt: skip
 OPS_OF_HALVES: tuple[Draw, ...] = (*OPS, *3 * (_attention,))
-SMALL: Draw = partial(_linear, least=16, most=512, widest=512)  # products of some CTAs with a few steps each
-OPS_OF_RINGS: tuple[Draw, ...] = (*OPS_OF_HALVES, *6 * (SMALL,), _shallow)
 
 
-def random_op(rng: random.Random, precision: str, rings: bool = False) -> BoundOp:
-    """One op with a shape, of those that networks consist of; with `rings` more of those that mostly start and end."""
-    return rng.choice(OPS if precision == "fp32" else OPS_OF_RINGS if rings else OPS_OF_HALVES)(rng)
+def random_op(rng: random.Random, precision: str) -> BoundOp:
+    """One op with a shape, of those that networks consist of."""
+    return rng.choice(OPS if precision == "fp32" else OPS_OF_HALVES)(rng)
 
 
 # ----------------------------------------------------------------------------- the closed form beside the cycle model

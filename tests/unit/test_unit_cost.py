@@ -387,15 +387,17 @@ def test_a_burst_passes_the_queries_of_every_part_and_no_more_keys_than_there_ar
 
 
 def test_products_on_tensor_cores_and_around_a_softmax_have_prologues_of_their_own() -> None:
-    constants = default().with_values({"gemm.prologue_clk": 1.0, "gemm.tensor_prologue_clk": 2.0, "attention.prologue_clk": 3.0})
+    constants = default().with_values({"gemm.prologue": 2.0, "attention.prologue": 3.0})
     kernels = columns(product(8, 8, 8), product(8, 8, 8, exps=1.0), tiles=(tile(),))
     device, ctas = gpu_named("h100_sxm5_80gb"), np.array([1.0, 1.0])
-    around = 3.0 + burst(kernels, device, ctas, constants)[1]
-    assert around > 3.0
+    latency = float(device.memory.latency * device.clock.sustained)
+    around = 3.0 * latency + burst(kernels, device, ctas, constants)[1]
+    assert around > 3.0 * latency
     for steps, share in ((9, 1.0), (3, 1.0), (1, 0.5)):
         depth = steps * kernels.tile_k
-        assert prologue(kernels, device, "fp32", depth, ctas, constants).tolist() == [1.0, around]
-        assert prologue(kernels, device, "bf16", depth, ctas, constants).tolist() == [2.0 * share, around]
+        assert prologue(kernels, device, "fp32", depth, ctas, constants).tolist() == pytest.approx([2.0 * latency, around])
+        tensor = prologue(kernels, device, "bf16", depth, ctas, constants)
+        assert tensor.tolist() == pytest.approx([2.0 * latency * share, around])
 
 
 # ---------------------------------------------------------------------------------------------- CPU
@@ -674,20 +676,19 @@ def test_results_of_an_instruction(name: str, precision: str, results: float) ->
     assert packing(catalog.find(name).device, precision) == results
 
 
-@pytest.mark.parametrize(("matrix", "exps", "clocks"), [(1.0, 0.0, 12e3), (2.0, 0.0, 12e3), (1.0, 1.0, 0.0), (0.0, 0.0, 0.0)])
+@pytest.mark.parametrize(("matrix", "exps", "clocks"), [(1.0, 0.0, 10800), (2.0, 0.0, 10800), (1.0, 1.0, 0), (0.0, 0.0, 0)])
 def test_the_first_wave_of_a_product_waits_for_its_code(matrix: float, exps: float, clocks: float) -> None:
     """Attention on lanes has it in its prologue, and an element-wise kernel is short."""
-    kernel: Any = Some(exps=np.array([exps]), plain=np.zeros(1), matrix=np.array([matrix]), repeat=np.ones(1), round_bytes=np.inf,
-                       cold=1.0)  # fmt: skip
+    kernel: Any = Some(exps=np.array([exps]), plain=np.zeros(1), matrix=np.array([matrix]), repeat=np.ones(1), round_bytes=np.inf)
     gpu: Any = Some(has_tensor=lambda precision: False, sm=Some(fetch_interval=18.0))
-    constants: Any = {"gemm.tensor_first_clk": 2e3, "gemm.tensor_once": 150.0, "gemm.first_clk": 12e3}
+    constants: Any = {"gemm.tensor_once": 150.0, "gemm.once": 600.0}
     assert first_wave(kernel, gpu, "fp32", constants).item() == clocks
 
 
-@pytest.mark.parametrize(("round_bytes", "clocks"), [(np.inf, [4700.0, 2000.0]), (1e6, [0.0, 2000.0])])
+@pytest.mark.parametrize(("round_bytes", "clocks"), [(np.inf, [2700.0, 2700.0]), (1e6, [0.0, 2700.0])])
 def test_the_code_of_attention_on_tensor_cores_comes_anew_also_in_a_loop_of_it(round_bytes: float, clocks: list[float]) -> None:
-    kernel: Any = Some(exps=np.array([0.0, 1.0]), plain=np.zeros(2), matrix=np.ones(2), repeat=np.ones(2), cold=1.0,
+    kernel: Any = Some(exps=np.array([0.0, 1.0]), plain=np.zeros(2), matrix=np.ones(2), repeat=np.ones(2),
                        round_bytes=round_bytes)  # fmt: skip
     gpu: Any = Some(has_tensor=lambda precision: True, sm=Some(fetch_interval=18.0))
-    constants: Any = {"gemm.tensor_first_clk": 2e3, "gemm.tensor_once": 150.0, "gemm.first_clk": 12e3}
+    constants: Any = {"gemm.tensor_once": 150.0, "gemm.once": 600.0}
     assert first_wave(kernel, gpu, "bf16", constants).tolist() == clocks

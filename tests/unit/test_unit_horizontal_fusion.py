@@ -74,10 +74,8 @@ def test_a_small_network_leaves_its_parameters_to_the_next_run() -> None:
     left = cache_state(ops, ENGINE, False, 2)
     assert left.run_bytes == 2 * (64 * 64 + 64 + 2 * 128 * 64)
     assert left.short_lived
-    assert left.cold
     assert cache_state(ops, ENGINE, False, 1 << 20).run_bytes == inf
     assert cache_state(ops[:1], ENGINE, False, 2).run_bytes == inf
-    assert not cache_state(ops[:1], ENGINE, False, 2).cold
     assert not cache_state(ops, ENGINE, True, 2).short_lived
     kept = cache_state(ops, replace(ENGINE, activations="kept"), False, 2)
     assert kept.run_bytes == left.run_bytes
