@@ -220,7 +220,8 @@ def prologue(
     500.0
     """
     filled = np.minimum(1.0, (depth / kernels.tile_k + 1.0) / STAGES)
-    starts = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_prologue"] * filled, constants["gemm.prologue"])
+    starts = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_prologue"] * filled,
+                      constants["gemm.prologue"])  # fmt: skip
     latency = device.memory.latency * device.clock.sustained
     if not kernels.exps.any():
         return np.asarray(starts * latency)
