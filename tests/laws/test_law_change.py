@@ -142,7 +142,7 @@ def test_nor_by_the_cycle_model(kind: str) -> None:
 @pytest.mark.parametrize(("hw", "net", "batch", "key", "value", "least", "most"), [
     ("gtx_1080", "resnet_50", 16, "sm.schedulers", 1.0, 2.0, 4.0),  # one warp a clock where four started: 32 of 128 lanes
     ("gtx_1080", "resnet_50", 16, "rate.fp32", 256.0, 0.99, 1.01),  # lanes that nothing feeds
-    ("tesla_v100_sxm2", "vgg_16", 16, "sm.schedulers", 1.0, 1.5, 2.0),  # 32 of 64 lanes
+    ("tesla_v100_sxm2", "vgg_16", 16, "sm.schedulers", 1.0, 1.3, 2.0),  # 32 of 64 lanes; transforms wait for memory
     ("tesla_k40", "resnet_50", 16, "sm.issue_width", 1.0, 1.0, 1.5),  # 128 of 192 lanes (Lai and Seznec 2013)
     ("gtx_1080", "alexnet", 128, "sm.registers", 2.0 * 262144, 0.9, 1.01),  # room for CTAs that are not there
     ("gtx_1080", "alexnet", 128, "l2.bandwidth", 440.0, 0.99, 1.5),
