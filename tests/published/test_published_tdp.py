@@ -12,9 +12,7 @@ from archsim.device.device import Cpu
 from tests.shipped import cpu as processor
 
 SAME_CHIP = {"xeon_e5_2630_v3_2s", "xeon_e5_2698_v3_2s", "xeon_e5_2670_2s", "epyc_7742_2s"}  # two of the one that is there
-PART = {"xeon_platinum_8275cl_c5_4xlarge", "xeon_platinum_8124m_c5_xlarge", "xeon_e5_2686_v4_t2_xlarge"}
-PART |= {"epyc_7r32_c5a_xlarge", "epyc_7r32_c5a_2xlarge", "xeon_platinum_8259cl_t3_2xlarge"}
-PART |= {"xeon_platinum_8259cl_g4dn_xlarge"}  # some cores of a socket that is rated as a whole
+PART = {name for name in catalog.names() if name.endswith("xlarge")}  # some cores of a socket that is rated as a whole
 X86 = {"Intel", "AMD"}  # chips of other makers are rated together with a GPU, or by nobody
 # What the constants do not know: ratings that the socket exceeds, and clocks in dense code that nobody published.
 # The ratio is far above one, and this test says when it no longer is.
