@@ -72,9 +72,10 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     problems += [*wrong, *lacking]
     if problems or identity is None:
         raise InputError(path, dict.fromkeys(problems), "" if base is None else _written_by(base, tables))
-    if base is None:
-        shared = _of_architecture(kind, identity.architecture)
-        found = {**{key: entry for key, entry in shared.items() if key not in gone}, **found}
+    shared = _of_architecture(kind, identity.architecture)
+    if base is None or (shared and identity.architecture != base.identity.architecture):
+        others = {key: entry for key, entry in found.items() if not entry.file.startswith(ARCHITECTURE)}
+        found = {key: entry for key, entry in shared.items() if key not in gone} | others
     ordered = {key: found[key] for key, _, _ in keys(kind) if key in found}
     stated = {key.partition(".")[2]: entry for key, entry in stated.items()}
     spec = Spec(path=path, kind=kind, identity=identity, entries=ordered, stated=stated, base=base)

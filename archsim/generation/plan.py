@@ -206,7 +206,7 @@ def serving_plan(
     sizes = (("input", input, MOST_TOKENS), ("output", output, MOST_TOKENS), ("batch", batch, LARGEST_BATCH))
     refuse_arguments({
         **{f"{name} {value} is not between 1 and {most}": not 1 <= value <= most for name, value, most in sizes},
-        f"input {input} + output {output}: {model.name} takes at most {model.context} tokens": input + output > model.context,
+        f"input {input} + output {output}: {model.name} takes at most {model.context} tokens": input + output - 1 > model.context,
     })
     if weights is None and model.stored is not None:
         weights, said = model.stored.format, f"quantization_config of {net} says {model.stored.said}"

@@ -113,12 +113,14 @@ MANY_ASSUMED = {
     "amlogic_a311d2_a73": 7, "amlogic_s922x": 8, "amlogic_s922x_a73": 7, "carmel_agx_xavier": 17,
     "cortex_a78ae_orin_nano": 11, "qrb2210": 8, "raspberry_pi_5": 7, "rdk_x3": 8, "rk3228h": 9, "rk3328": 8, "rk3399": 10,
     "rk3399_a53": 8, "rk3399_a72": 8, "rk3588": 8, "rk3588_a55": 8, "rk3588_a76": 9, "snapdragon_855": 8, "tegra_x2": 7,
+    "radxa_orion_o6": 7, "snapdragon_8_gen2_big": 9, "dimensity_9300_x4": 9, "apple_m2_max": 7,
     # servers of Arm, whose owners publish no data sheet
-    "grace": 11, "graviton1_a1_2xlarge": 8, "graviton2": 8, "graviton3": 11, "graviton3_m7g_2xlarge": 11,
+    "azure_cobalt_100": 10, "grace": 11, "graviton1_a1_xlarge": 8, "graviton1_a1_2xlarge": 8, "graviton1_a1_4xlarge": 8,
+    "graviton2": 8, "graviton2_t4g_xlarge": 8, "graviton2_t4g_2xlarge": 8, "graviton3": 11, "graviton3_m7g_2xlarge": 11,
     "kunpeng_920_3211k": 13, "kunpeng_920_7260": 10,
     # Zen 4 and Zen 5: AMD states no clock of all cores of desktops; what cores take beside the law of their node is not measured
     "ryzen_7_7700x": 9, "ryzen_9_7950x": 9, "ryzen_9_9950x": 9, "epyc_9374f": 7, "epyc_9554": 7, "epyc_9654": 7, "epyc_9655": 7,
-    "epyc_9755": 7, "epyc_9965": 7,
+    "epyc_9755": 7, "epyc_9965": 7, "epyc_9v45": 7,
     "b200_sxm": 8, "mi300a": 7, "mi325x": 7, "xeon_6972p": 7, "xeon_6980p": 7,
 }  # fmt: skip
 

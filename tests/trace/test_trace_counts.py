@@ -478,6 +478,9 @@ def llama(words: int, width: int, hidden: int, layers: int, keys: int, pairs: in
 BY_HAND |= {
     "vit_base_16": vit(768, 12),
     "vit_large_16": vit(1024, 24),
+    "vit_tiny_16": vit(192, 12),
+    "vit_small_16": vit(384, 12),
+    "qwen2_1_5b": [(0, 28 * (1536 + 2 * 256)), *llama(151936, 1536, 8960, 28, 256)[:-1], (512 * 1536 * 151936, 0)],
     "bert_base": bert(768, 12),
     "bert_large": bert(1024, 24),
     "distilbert": encoder(30522 + 512, 768, 6),
@@ -496,7 +499,7 @@ BY_HAND |= {
 
 # without what scores every word, the last line of each
 DECODERS = ("gpt2_small", "gpt2_large", "gpt3_xl", "gpt3_2_7b", "gpt3_xl_3072", "opt_1_3b", "opt_13b", "llama_2_7b",
-            "llama_2_13b", "llama_3_8b")  # fmt: skip
+            "llama_2_13b", "llama_3_8b", "qwen2_1_5b")  # fmt: skip
 BY_HAND |= {f"{name}_body": BY_HAND[name][:-1] for name in DECODERS}
 
 ALL = 512 * 512  # pairs, where those that a mask hides are computed too
@@ -526,10 +529,11 @@ BY_HAND |= {
 
 # parameters of the published weights: torchvision's table of models, and the checkpoints of the authors
 PUBLISHED = {
-    "vit_base_16": 86_567_656, "vit_large_16": 304_326_632, "bert_base": 109_482_240, "bert_large": 335_141_888,
+    "vit_tiny_16": 5_717_416, "vit_small_16": 22_050_664, "vit_base_16": 86_567_656, "vit_large_16": 304_326_632,
+    "bert_base": 109_482_240, "bert_large": 335_141_888,
     "distilbert": 66_362_880, "roberta_base": 124_645_632,
     "gpt2_small": 124_439_808, "gpt2_large": 774_030_080, "opt_1_3b": 1_315_758_080, "opt_13b": 12_853_473_280,
-    "llama_2_7b": 6_738_415_616, "llama_2_13b": 13_015_864_320, "llama_3_8b": 8_030_261_248,
+    "llama_2_7b": 6_738_415_616, "llama_2_13b": 13_015_864_320, "llama_3_8b": 8_030_261_248, "qwen2_1_5b": 1_543_714_304,
 }  # fmt: skip
 
 # exact figures that several independent counters print for these networks
@@ -581,6 +585,7 @@ JOUPPI_MODULES = tuple(map(sum, zip(
 JOUPPI_LAST = 1024 * 5299 + 3 * 5299**2
 
 DEFINED: dict[str, Count] = {
+    "convnext_base": (15_354_729_472, 88_591_464),
     "convnext_tiny": (4_455_531_264, 28_589_128),
     "deeplab_v3_resnet_50": (168_652_962_240, 39_638_869),
     "dpn_92": (6_501_684_224, 37_668_392),
@@ -604,10 +609,12 @@ DEFINED: dict[str, Count] = {
     "mobilevit_s": (2_000_831_488, 5_578_632),  # the parameters of the published weights
     "regnet_y_400mf": (401_842_848, 4_344_144),
     "regnet_y_8gf": (8_473_070_592, 39_381_472),
+    "resnext_101_32x4d": (7_969_996_800, 44_177_704),
     "resnext_101_32x8d": (16_414_015_488, 88_791_336),
     "resnext_101_64x4d": (15_460_270_080, 83_455_272),
     "resnext_50_32x4d": (4_230_479_872, 25_028_904),
     "se_resnet_50": (4_091_699_200, 28_088_024),
+    "se_resnext_101_32x4d": (7_974_739_968, 48_955_416),
     "se_resnext_50_32x4d": (4_232_994_816, 27_559_896),
     "senet_154": (20_688_363_520, 115_088_984),
     "shufflenet_v2_x1_0": (144_907_992, 2_278_604),
@@ -620,6 +627,7 @@ DEFINED: dict[str, Count] = {
     "jouppi_lstm1": (33_840_000, 33_840_000),
     "jouppi_cnn0": (16 * 9 * 235**2 * 361, 16 * 9 * 235**2),
     "jouppi_cnn1": (JOUPPI_STEM[0] + JOUPPI_MODULES[0] + JOUPPI_LAST, JOUPPI_STEM[1] + JOUPPI_MODULES[1] + JOUPPI_LAST),
+    "vit_base_32": (4_409_186_304, 88_224_232),
     "vgg_11_bn": (7_609_090_048, 132_868_840),
     "vgg_13": (11_308_466_176, 133_047_848),
     "vgg_13_bn": (11_308_466_176, 133_053_736),

@@ -35,7 +35,8 @@ def test_what_a_text_asks_for(text: str, words: tuple[str, ...], gib: list[float
 @each(
     ("text", "first"),
     [
-        ("ada 24GB", {"rtx_4090", "l4"}), ("hopper 141GB", {"h200_sxm_141gb"}), ("jetson orin gpu 8GB", {"jetson_orin_nano_8g"}),
+        ("ada 24GB", {"rtx_4090", "l4"}), ("hopper 141GB", {"h200_sxm_141gb"}),
+        ("jetson orin gpu 8GB", {"jetson_orin_nano_8g", "jetson_orin_nano_super"}),
         ("geforce turing 11GB", {"rtx_2080_ti"}), ("nvidia gpu 2016 8GB pascal", {"gtx_1080", "gtx_1070"}), ("HBM3e", None),
         ("rtx 2080", {"rtx_2080"}), ("4060", {"rtx_4060"}), ("4070 super", {"rtx_4070_super"}),
     ],

@@ -62,6 +62,12 @@ def test_decode_reads_weights_and_cache_once_and_no_faster_than_the_memory_deliv
     assert cost.time_s > least / float(plan.spec.device.memory.bandwidth)
 
 
+def test_the_last_token_of_an_answer_is_not_kept():
+    assert serving_plan("llama_3_8b", HW, input=8192, output=1).output == 1
+    with pytest.raises(ArgumentError, match="at most 8192 tokens"):
+        serving_plan("llama_3_8b", HW, input=8192, output=2)
+
+
 def test_memory_is_counted_and_bounds_batch_and_context():
     plan = serving_plan("llama_3_8b", HW, **ASKED)
     memory = memory_of(plan, 4, 576)

@@ -17,7 +17,7 @@ PLAIN: tuple[Callable[[], Trace], ...] = (  # networks that are called as their 
     inception_v3.inception_v3, inception_v3.inception_v4, inception_v3.inception_resnet_v2, inception_v3.xception,
     mobile.squeezenet_1_0, mobile.squeezenet_1_1, densenet.dpn_92, mobile.mobilenet_v1, mobile.mobilenet_v2,
     transformer.mobilevit_s, mobile.shufflenet_v1_g3, mobile.shufflenet_v2_x1_0, mobile.mnasnet_1_0,
-    transformer.convnext_tiny, detectors.yolo_v2, detectors.tiny_yolo_v2, detectors.yolo_v3, detectors.ssd_300,
+    detectors.yolo_v2, detectors.tiny_yolo_v2, detectors.yolo_v3, detectors.ssd_300,
     detectors.unet, detectors.deeplab_v3_resnet_50,
 )  # fmt: skip
 
@@ -55,5 +55,6 @@ NETWORKS: dict[str, Callable[[], Trace]] = {
     **{name: partial(mobile.pplcnet, name) for name in mobile.WIDTHS},
     **{f"jouppi_{name}": build for name, build in dense.WORKLOADS.items()},
     **{name: partial(transformer.build, name) for name in transformer.MODELS},
+    **{name: partial(transformer.convnext, name) for name in transformer.CONVNEXTS},
     **{name: partial(eager.build, name, config) for name, config in eager.MODELS.items()},
 }

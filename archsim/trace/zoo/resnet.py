@@ -228,10 +228,12 @@ NETWORKS: dict[str, tuple[str, tuple[int, ...], int, int, int]] = {
     "wide_resnet_50_2": (ZAGORUYKO, DEEP[50], 2, 1, 0),
     "wide_resnet_101_2": (ZAGORUYKO, DEEP[101], 2, 1, 0),
     "resnext_50_32x4d": (XIE, DEEP[50], 2, 32, 0),
+    "resnext_101_32x4d": (XIE, DEEP[101], 2, 32, 0),
     "resnext_101_32x8d": (f"{XIE}; widened by D. Mahajan et al., arXiv:1805.00932", DEEP[101], 4, 32, 0),
     "resnext_101_64x4d": (XIE, DEEP[101], 4, 64, 0),
     "se_resnet_50": (f"{HU}, table 1; the stride on the 3 x 3 convolution, as in timm", DEEP[50], 1, 1, REDUCTION),
     "se_resnext_50_32x4d": (f"{HU}, table 1", DEEP[50], 2, 32, REDUCTION),
+    "se_resnext_101_32x4d": (f"{HU}, table 2", DEEP[101], 2, 32, REDUCTION),
 }
 
 # name -> (channels, blocks) of each stage, and the channels in one group of its 3 x 3 convolutions

@@ -21,6 +21,7 @@ from archsim.trace.trace import Trace
 from archsim.trace.zoo.builder import Builder, Inverted, images, inverted_residual
 
 VIT = "A. Dosovitskiy et al., An Image is Worth 16x16 Words, arXiv:2010.11929, table 1; torchvision vision_transformer.py"
+DEIT = "H. Touvron et al., Training data-efficient image transformers, arXiv:2012.12877, table 1; timm vision_transformer.py"
 BERT = "J. Devlin et al., BERT, arXiv:1810.04805, section 3; google-bert bert_config.json"
 ROBERTA = "Y. Liu et al., RoBERTa, arXiv:1907.11692, section 4; FacebookAI/roberta-base config.json"
 DISTILBERT = "V. Sanh et al., DistilBERT, arXiv:1910.01108, section 3; distilbert-base-uncased config.json"
@@ -28,6 +29,7 @@ GPT2 = "A. Radford et al., Language Models are Unsupervised Multitask Learners (
 GPT3 = "T. Brown et al., Language Models are Few-Shot Learners, arXiv:2005.14165, table 2.1"
 OPT = "S. Zhang et al., OPT: Open Pre-trained Transformer Language Models, arXiv:2205.01068, table 1; facebook config.json"
 LLAMA2 = "H. Touvron et al., Llama 2, arXiv:2307.09288, section 2.2 and appendix A.2.1; meta-llama config.json"
+QWEN2 = "A. Yang et al., Qwen2 Technical Report, arXiv:2407.10671, table 1; Qwen config.json"
 LLAMA3 = "A. Grattafiori et al., The Llama 3 Herd of Models, arXiv:2407.21783, table 3; meta-llama config.json"
 
 READ = "T tokens read at once (prefill), without cached keys"
@@ -60,6 +62,9 @@ def _patches(size: int, patch: int) -> dict[str, Any]:
 
 MODELS: dict[str, TransformerModel] = {model.name: model for model in (
     _like("vit_base_16", VIT, VIT_NOTES),
+    _like("vit_tiny_16", DEIT, VIT_NOTES, of="vit_base_16", width=192, heads=3),
+    _like("vit_small_16", DEIT, VIT_NOTES, of="vit_base_16", width=384, heads=6),
+    _like("vit_base_32", VIT, VIT_NOTES, of="vit_base_16", **_patches(224, 32)),
     _like("vit_base_32_384", VIT, VIT_NOTES, of="vit_base_16", **_patches(384, 32)),
     _like("vit_large_16", VIT, VIT_NOTES, of="vit_base_16", layers=24, width=1024, heads=16),
     _like("bert_base", BERT, BERT_NOTES),
@@ -76,6 +81,7 @@ MODELS: dict[str, TransformerModel] = {model.name: model for model in (
     _like("llama_2_7b", LLAMA2),
     _like("llama_2_13b", LLAMA2),
     _like("llama_3_8b", LLAMA3),
+    _like("qwen2_1_5b", QWEN2),
 )}  # fmt: skip
 MODELS |= {
     f"{name}{BODY}": replace(model, name=f"{name}{BODY}", notes=(READ, *model.notes[1:], HEADLESS))
@@ -99,16 +105,18 @@ def build(name: str) -> Trace:
 # -------------------------------------------------------------------- convolutional networks with parts of transformers
 
 LIU = "Z. Liu et al., A ConvNet for the 2020s, arXiv:2201.03545, table 9; torchvision convnext.py"
-TINY = ((96, 3), (192, 3), (384, 9), (768, 3))  # (channels, blocks)
+# name -> channels of the first stage, which each other doubles; blocks of the third one, where the others have three
+CONVNEXTS = {"convnext_tiny": (96, 9), "convnext_base": (128, 27)}
 
 
-def convnext_tiny() -> Trace:
+def convnext(name: str) -> Trace:
     """Channels stand last for norms and linear layers, first for convolutions; copies lead from one to the other."""
-    net = images("convnext_tiny", LIU, notes="no block is skipped at random in training")
-    x = _channel_norm(net, net.conv("data", TINY[0][0], 4, 4, name="stem"), "stem.norm")
-    for stage, (channels, count) in enumerate(TINY, 1):
+    width, most = CONVNEXTS[name]
+    net = images(name, LIU, notes="no block is skipped at random in training")
+    x = _channel_norm(net, net.conv("data", width, 4, 4, name="stem"), "stem.norm")
+    for stage, count in enumerate((3, 3, most, 3), 1):
         if stage > 1:
-            x = net.conv(_channel_norm(net, x, f"down{stage}.norm"), channels, 2, 2, name=f"down{stage}")
+            x = net.conv(_channel_norm(net, x, f"down{stage}.norm"), width << stage - 1, 2, 2, name=f"down{stage}")
         for number in range(count):
             x = _block(net, x, f"stage{stage}.{number}")
     x = net.flatten(_channel_norm(net, net.global_avg_pool(x, name="pool"), "norm"))
