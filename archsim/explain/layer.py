@@ -260,14 +260,14 @@ class OpOnHost:
 
     host_ops: calls of the framework for the op
     nested: calls of one op from another's
-    stalls: times that the device waits for the host
+    synchronous: whether the device stands still meanwhile
     launches: kernels that the op launches
     time_s: time of its kernels [s]
     """
 
     host_ops: Array
     nested: Array
-    stalls: Array
+    synchronous: Array
     launches: Array
     time_s: Array
 
@@ -280,7 +280,7 @@ def host_steps(request: Request, result: Run, index: int, plan: int) -> tuple[tu
     if plan < 0 or not request.stack.host or request.graph:
         return (), {}
     kernels, one = result.lowered.kernels, slice(plan, plan + 1)
-    asked = {name: getattr(kernels, name, np.zeros(plan + 1))[one] for name in ("host_ops", "nested", "stalls")}
+    asked = {name: getattr(kernels, name, np.zeros(plan + 1))[one] for name in ("host_ops", "nested", "synchronous")}
     op = OpOnHost(**asked, launches=result.cost.launches[0, one], time_s=result.cost.time_s[0, one])
     known = {"kernels": op, "cost": op, "stack": request.stack, "device": request.device, "constants": request.calibration}
     given = [Value(value=known[name]) if name in known else Value(value=getattr(request, name), path=name)

@@ -138,10 +138,7 @@ class Stack(Identified):
     nested_calls: Mapping[str, int] = key(
         "op kind = calls that the framework's call dispatches in its turn; others none", low=0, default={}
     )
-    stall: str = key("constant: host time for which the device waits", default="")
-    stalls: Mapping[str, Mapping[str, float]] = key(
-        "op kind = how many times the device waits in each phase", low=0, above=True, default={}
-    )
+    synchronous: tuple[str, ...] = key("op kinds whose calls the host makes while the device stands still", default=())
     inputs: str = key(
         "where a batch comes from: device memory, an array of the host over the link, or stored samples that the host decodes, "
         "as `reader` says", choices=("device", "host", "decoded"), default="device",
