@@ -26,7 +26,7 @@ from archsim.evidence.case import DeviceGroup
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks
 from archsim.stack import choose as stack_choice
-from archsim.stack.stack import COPIED, Stack
+from archsim.stack.stack import Stack
 from archsim.trace import file as networks
 from archsim.trace.dims import BATCH
 from archsim.trace.file import digest
@@ -214,9 +214,9 @@ def make_request(
         check_streams(device, chosen, model, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
     if search:
-        spared = chosen.conv.layout_copies in COPIED
+        spared = spec.identity.kernels_of in chosen.conv.uncopied and chosen.conv.layout_copies != "none"
         notes.append("search: kernels of convolutions are timed beforehand, which takes time of its own" if spared else
-                     f"search: changes nothing, since {chosen.id} makes no copies that other kernels on tensor cores would spare")
+                     f"search: changes nothing, since {chosen.id} makes no copies here that other kernels would spare")
     if cold:
         again = isinstance(device, Gpu) and task == "inference"
         notes.append("cold: a single run, which finds no weights in the L2" if again else

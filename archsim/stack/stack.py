@@ -25,7 +25,7 @@ PHASES = ("forward", "training", "backward")  # training: the forward pass of a 
 CONV_PHASES = ("forward", "backward_data", "backward_filter")
 ABSENT = "none"  # in place of the constant of an algorithm that has no kernel
 
-COPIED = ("tensor", "around")  # layouts of images that kernels on tensor cores have copied, unless a search finds others
+
 NEVER_AGAIN = 1 << 20  # sets of operands of a loop that finds none of them in a cache
 
 
@@ -65,10 +65,10 @@ class Conv:
         "register blocks of channels and pixels, cut for the caches", low=0, default=0,
     )  # fmt: skip
     winograd_words: bool = key("CPU: Winograd's transforms of images and filters of int8 are of 16 bit", default=False)
-    searched: bool = key(
-        "whether kernels are timed for each layer, which finds those for tensor cores that read the framework's layout; "
-        "`--search` asks for it", default=False,
-    )  # fmt: skip
+    searched: bool = key("whether kernels are timed for each layer, as `--search` asks, and the fastest taken", default=False)
+    uncopied: tuple[str, ...] = key(
+        "architectures for which it has kernels for tensor cores that need no copies; only a search finds them", default=()
+    )
     border: str = key("CPU: whether an image is copied with its border before a convolution that has one",
                       choices=("none", "copied"), default="none")  # fmt: skip
     winograd_patches: tuple[tuple[int, int, int], ...] = key(
