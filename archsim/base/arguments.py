@@ -196,9 +196,8 @@ ARGUMENTS: dict[str, Argument] = {row.name: row for row in (
              doc="Replay the run as one CUDA graph, if the stack can."),
     Argument(name="cold", kind="flag", title="cold caches", default=False, devices=("gpu",), page="field",
              doc="A single run: no weights of a run before are in a GPU's L2. Else it is one of many equal ones."),
-    Argument(name="search", kind="flag", title="search of kernels", default=False, devices=("gpu",), page="field",
-             doc="Let the library time its kernels for each convolution, as cudnn.benchmark does, where the stack does not "
-                 "anyway: on newer cards it finds some that need no copies between layouts."),
+    Argument(name="search", kind="flag", default=False, devices=("gpu",),
+             doc="Time the kernels of each convolution and take the fastest, as cudnn.benchmark; some need no layout copies."),
     Argument(name="settings", word="set", kind="values", metavar="KEY=VALUE", example="memory.bandwidth=51.2GB/s",
              doc="Change a value of the device: memory.bandwidth=51.2GB/s."),
     Argument(name="scales", word="scale", kind="factors", metavar="KEY=FACTOR", example="sm.count=2",

@@ -215,7 +215,7 @@ def make_request(
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
     if search:
         spared = spec.identity.kernels_of in chosen.conv.uncopied and chosen.conv.layout_copies != "none"
-        notes.append("search: kernels of convolutions are timed beforehand, which takes time of its own" if spared else
+        notes.append("search: of kernels, beforehand, which takes time of its own" if spared else
                      f"search: changes nothing, since {chosen.id} makes no copies here that other kernels would spare")
     if cold:
         again = isinstance(device, Gpu) and task == "inference"
