@@ -196,6 +196,8 @@ ARGUMENTS: dict[str, Argument] = {row.name: row for row in (
              doc="Replay the run as one CUDA graph, if the stack can."),
     Argument(name="cold", kind="flag", title="cold caches", default=False, devices=("gpu",), page="field",
              doc="A single run: no weights of a run before are in a GPU's L2. Else it is one of many equal ones."),
+    Argument(name="search", kind="flag", default=False, devices=("gpu",),
+             doc="Time the kernels of each convolution and take the fastest, as cudnn.benchmark; some need no layout copies."),
     Argument(name="settings", word="set", kind="values", metavar="KEY=VALUE", example="memory.bandwidth=51.2GB/s",
              doc="Change a value of the device: memory.bandwidth=51.2GB/s."),
     Argument(name="scales", word="scale", kind="factors", metavar="KEY=FACTOR", example="sm.count=2",
@@ -263,7 +265,8 @@ SERVED: dict[str, Argument] = {row.name: row for row in (
 
 SERVED |= {name: ARGUMENTS[name] for name in ("clock", "power_limit", "host_cpu", "settings", "scales", "calibration")}
 SEVERAL = ("batch", "stack", "inputs")  # of which `compare` takes several, or none
-IN_PROFILES = ("batch", "seq_len", "bind", "task", "optimiser", "devices", "inputs", "streams", "graph", "cold")  # they say it
+# what profiles say themselves
+IN_PROFILES = ("batch", "seq_len", "bind", "task", "optimiser", "devices", "inputs", "streams", "graph", "cold", "search")
 OF_POWER = ("clock", "memory_clock", "power_limit", "settings", "scales", "calibration")  # what a power without a network takes
 
 

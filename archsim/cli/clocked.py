@@ -252,7 +252,7 @@ POLICIES = ("lru", "fifo", "random", "tree-plru", "bit-plru", "srrip")
 @flag("--sets", "With --trace: which line lies in which set and way of the L1, during the first 256 accesses.")
 @own("--curve/--no-curve", "Misses by cache size and by cause, from stack distances.", usual=True)
 @flag("--plain", "Do not use numba (extra fast), even if it is installed.")
-@some_options("traffic", "inputs", "cold")
+@some_options("traffic", "inputs", "cold", "search")
 @answer_forms("Print one CSV row per level.", all="Also print misses by cache size.", page=True)
 @own("--check", "Instead, compare the traffic model with simulated layers, and write traffic.json.", metavar="FOLDER")
 def cache_command(

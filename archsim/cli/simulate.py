@@ -89,7 +89,7 @@ class ServeCommand(click.Command):
 @own("--devices", "Devices that share one queue.", int, 1)
 @own("--requests", "Number of simulated requests.", int, 100_000)
 @own("--seed", "Random seed of the arrivals.", int, 1)
-@some_options("batch", "task", "optimiser", "devices", "fidelity", "traffic", "streams", "inputs", "cold")
+@some_options("batch", "task", "optimiser", "devices", "fidelity", "traffic", "streams", "inputs", "cold", "search")
 @answer_forms(all="Print all that is known of the run.", page=True,
               timeline="Also write a timeline of batches for ui.perfetto.dev.")
 def serve_command(
@@ -219,7 +219,7 @@ COUNTS = (1, 2, 4, 8)  # of devices, where nobody names any, as far as the node 
 @own("--overlap/--no-overlap", "Exchange gradients while earlier layers compute theirs.", usual=True)
 @own("--bucket", "Size of the buckets in which gradients are exchanged.", Quantity("B"), "25MB")
 @own("--steps", "Simulated steps; the later half is measured.", int, 16)
-@some_options("batch", "task", "devices", "fidelity", "traffic", "streams", "inputs", "graph", "cold")
+@some_options("batch", "task", "devices", "fidelity", "traffic", "streams", "inputs", "graph", "cold", "search")
 @answer_forms("Print one CSV row per number of devices.", all="Print all that is known of the run.", page=True,
               timeline="Also write a timeline of the largest number of devices for ui.perfetto.dev.")
 def train_command(

@@ -22,53 +22,35 @@ from archsim.stack.stack import Stack
 COPIED = 3.0  # bytes that cross the memory bus for one that is copied: read, and written after its line was read for ownership
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class HostTime:
-    """What the host spends on each plan [s], [D, O]: `issue_s` beside a busy GPU, `stall_s` while the GPU waits."""
+def host_time(kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, host: Cpu, constants: Calibration) -> Array:
+    """Time of the host for each plan [s], [D, O]: framework calls, and on a GPU the driver's work per launch.
 
-    issue_s: Array
-    stall_s: Array
-
-    def scaled(self, factor: float) -> HostTime:
-        """The same times a factor."""
-        return HostTime(issue_s=self.issue_s * factor, stall_s=self.stall_s * factor)
-
-
-def host_time(
-    kernels: Kernels, cost: PlanCost, stack: Stack, device: Device, host: Cpu, constants: Calibration
-) -> HostTime:  # fmt: skip
-    """Time of the host for each plan [s], [D, O]: framework calls, on a GPU the driver's work per launch, and stalls.
-
-    t = (calls c_framework + launches c_launch) / f        t_stall = stalls c_stall / f
+    t = (calls c_framework + launches c_launch) / f
 
     calls: calls of the framework for the op, nested ones by the share `dispatch.nested` [1], [O]
     launches: kernels of the option that runs, of the plans' `cost` [1], [D, O]; on a CPU none
-    stalls: how many times the device waits for the host [1], [O]
-    c: clocks of a Haswell core (`dispatch.*`, `stall.*`) [clk]
+    c: clocks of a Haswell core (`dispatch.*`) [clk]
     f: `dispatch_clock` of the host [Hz], a float or [D, 1]
 
     Zero for a stack without a `host` constant.
 
     >>> from types import SimpleNamespace as some
     >>> from archsim.device.catalog import find
-    >>> kernels = some(host_ops=np.array([2.0]), nested=np.zeros(1), stalls=np.ones(1))
+    >>> kernels = some(host_ops=np.array([2.0]), nested=np.zeros(1))
     >>> cost = some(time_s=np.zeros((1, 1)), launches=np.array([[3.0]]))
-    >>> stack = some(host="dispatch.native", stall="stall.update")
-    >>> of = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.6,
-    ...       "stall.update": 370000.0}
+    >>> of = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.6}
+    >>> stack = some(host="dispatch.native")
     >>> found = host_time(kernels, cost, stack, find("gtx_1080").device, find("i7_5930k").device, of)
-    >>> round(found.issue_s.item() * 1e6, 2), round(found.stall_s.item() * 1e6, 2)  # 44000 and 370000 clocks at 3.7 GHz
-    (11.89, 100.0)
+    >>> round(found.item() * 1e6, 2)  # 44000 clocks at 3.7 GHz
+    11.89
     """
     none = np.zeros_like(cost.time_s)
     if not stack.host:
-        return HostTime(issue_s=none, stall_s=none)
+        return none
     clock = dispatch_clock(host)
     launches = cost.launches if isinstance(device, Gpu) else none
     calls = kernels.host_ops + kernels.nested * constants["dispatch.nested"]
-    issue = (calls * constants[stack.host] + launches * constants["dispatch.launch"]) / clock
-    stall = kernels.stalls * constants[stack.stall] / clock if stack.stall else 0.0
-    return HostTime(issue_s=none + issue, stall_s=none + stall)
+    return none + (calls * constants[stack.host] + launches * constants["dispatch.launch"]) / clock
 
 
 def graph_launch(host_s: Array, plan_of: Index, host: Cpu, constants: Calibration) -> Array:

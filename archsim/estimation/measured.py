@@ -243,6 +243,7 @@ CONDITIONS: dict[str, Callable[[Request], str]] = {
     "clock_mhz": _clock,
     "host": _unless_cpu(lambda request: request.host_cpu.identity.id),
     "input": _unless_cpu(_input),
+    "search": _unless_cpu(lambda request: "searched" if request.stack.conv.searched else "chosen by the library's rules"),
     "timer": _unless_cpu(_timer),
     "loop": lambda request: "cold" if request.cold else "warm from the run before",
     "node": _of_group(lambda group: group.node.id),

@@ -21,7 +21,7 @@ from archsim.base.record import kept
 from archsim.calibration.constants import Calibration
 from archsim.cost import dispatch
 from archsim.cost.cost import Array
-from archsim.cost.dispatch import HostTime, InputStage, SampleBatch
+from archsim.cost.dispatch import InputStage, SampleBatch
 from archsim.cost.energy import IDLE
 from archsim.cost.idle import idle_parts, idle_power, waiting_parts
 from archsim.cost.plan import PlanCost
@@ -51,7 +51,7 @@ class Run:
     lowered: Lowered
     cost: PlanCost
     timeline: Timeline
-    host: HostTime
+    host: Array
     idle_w: Mapping[str, Array]  # power while the device waits for the host CPU [W], by component
     order: Callable[..., Timeline]  # the same ops one after the other, with other times: see `scheduled`
     stage: InputStage | None = None  # of samples that the host decodes
@@ -98,8 +98,8 @@ class Run:
 
     @cached_property
     def host_s(self) -> Array:
-        """Time of the host CPU for each op [s]: calls, launches and stalls."""
-        return spread(self.host.issue_s + self.host.stall_s, self.lowered.plan_of)
+        """Time of the host CPU for each op [s]: calls and launches."""
+        return spread(self.host, self.lowered.plan_of)
 
     @property
     def latency_s(self) -> Array:
@@ -137,14 +137,14 @@ class Priced:
     device: Device
     kernels: Kernels
     cost: PlanCost
-    host: HostTime
+    host: Array
 
     @cached_property
     def phases(self) -> Sequence[Plans]:
         """The plans as phases of the event simulation, for each of the D variants."""
         from archsim.schedule.waves import phases_of
 
-        devices = max(len(self.cost.time_s), len(self.host.issue_s), len(self.host.stall_s))
+        devices = max(len(self.cost.time_s), len(self.host))
         return [phases_of(self.kernels, self.cost, self.device, device_index=index) for index in range(devices)]
 
 
@@ -179,25 +179,23 @@ def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequ
     """
     device, cost, constants = costs.device, costs.cost, request.calibration
     counted = request.dispatch * float(request.fidelity.calibrated and "host" not in request.without)
-    host = costs.host if counted == 1.0 else costs.host.scaled(counted)
+    host = costs.host * counted
     copy_s = host_transfer_s(request, device) * counted
     if request.graph:
-        copy_s = copy_s + dispatch.graph_launch(host.issue_s, lowered.plan_of, request.host, constants)
-        host = host.scaled(0.0)
+        copy_s = copy_s + dispatch.graph_launch(host, lowered.plan_of, request.host, constants)
+        host = host * 0.0
     stage = decoding(request, device) if counted else None
 
-    def alone(plan_s: Array, host: HostTime, copy_factor: float = 1.0, share: Array | float = 1.0) -> Timeline:
+    def alone(plan_s: Array, host: Array, copy_factor: float = 1.0, share: Array | float = 1.0) -> Timeline:
         """The ops one after the other. A host that waits for each one, as a CPU's does, issues none ahead."""
-        device_s, issue_s, stall_s = (spread(part, lowered.plan_of) for part in (plan_s, host.issue_s, host.stall_s))
+        device_s, issue_s = (spread(part, lowered.plan_of) for part in (plan_s, host))
         issue_s[..., :1] += copy_s * copy_factor
-        if not isinstance(device, Gpu):
+        if request.stack.waits or not isinstance(device, Gpu):
             return synchronous(device_s * share, issue_s)
-        if request.stack.waits:
-            return synchronous(device_s * share, issue_s + stall_s)
-        return asynchronous(device_s * share, issue_s, stall_s)
+        return asynchronous(device_s * share, issue_s, spread(costs.kernels.synchronous, lowered.plan_of))
 
     def order(
-        plan_s: Array, host: HostTime, copy_factor: float = 1.0, share: Array | float = 1.0, input_factor: float = 1.0
+        plan_s: Array, host: Array, copy_factor: float = 1.0, share: Array | float = 1.0, input_factor: float = 1.0
     ) -> Timeline:  # fmt: skip
         """With these times of plans [s], [D, O], and of the host, and factors of the copy of the input and of its decoding."""
         first = alone(plan_s, host, copy_factor, share)
@@ -225,14 +223,14 @@ def waiting(request: Request) -> dict[str, Array]:
 
 
 def _simulated(
-    request: Request, lowered: Lowered, costs: Priced, host: HostTime, copy_s: Array | float, observers: Sequence[Observer]
+    request: Request, lowered: Lowered, costs: Priced, host: Array, copy_s: Array | float, observers: Sequence[Observer]
 ) -> Timeline:
     """The schedule by event simulation. Observers also see power, which the phases that requests share leave out."""
     from archsim.schedule.streams import simulated
 
-    issue_s, stall_s = spread(host.issue_s, lowered.plan_of), spread(host.stall_s, lowered.plan_of)
+    issue_s = spread(host, lowered.plan_of)
     issue_s[..., :1] += copy_s
-    return simulated(lowered, costs.cost, costs.device, issue_s, stall_s, waits=request.stack.waits, streams=request.streams,
+    return simulated(lowered, costs.cost, costs.device, issue_s, waits=request.stack.waits, streams=request.streams,
                      observers=observers, plans=None if observers else costs.phases)  # fmt: skip
 
 

@@ -134,7 +134,7 @@ def make_request(
     optimiser: str | None = None, streams: int = 1, scales: Mapping[str, float] | None = None, host_cpu: str | None = None,
     traffic: str = CLOSED, inputs: str | None = None, bind: Mapping[str, int] | None = None, memory_clock: float | None = None,
     boundary: str | None = None, system: str | None = None, strict: bool = False, fusion: str | None = None,
-    cold: bool = False, composed: Stack | None = None,
+    cold: bool = False, search: bool = False, composed: Stack | None = None,
 ) -> Request:  # fmt: skip
     """A request from names and numbers, which `ARGUMENTS` describes; what is not given takes its default, and `notes` say which.
 
@@ -156,6 +156,8 @@ def make_request(
     chosen = composed or stack_choice.fused(wanted or usual, spec.identity.kernels_of, fusion)
     if inputs is not None:
         chosen = stack_choice.with_inputs(chosen, inputs, spec.identity.id, spec.kind)
+    if search:
+        chosen = stack_choice.searching(chosen, spec.kind)
     variant = chosen.variants.get(net, net)
     notes = [*_stack_notes(stack, wanted, chosen, spec), *stack_choice.of_today(chosen, fusion)]
     if variant != net:
@@ -211,6 +213,10 @@ def make_request(
     if streams != 1:
         check_streams(device, chosen, model, streams)
         notes.append(f"streams {streams}: ops that do not wait for each other overlap; {chosen.id} itself runs them one by one")
+    if search:
+        spared = spec.identity.kernels_of in chosen.conv.uncopied and chosen.conv.layout_copies != "none"
+        notes.append("search: of kernels, beforehand, which takes time of its own" if spared else
+                     f"search: changes nothing, since {chosen.id} makes no copies here that other kernels would spare")
     if cold:
         again = isinstance(device, Gpu) and task == "inference"
         notes.append("cold: a single run, which finds no weights in the L2" if again else

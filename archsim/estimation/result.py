@@ -202,7 +202,7 @@ def saved_of(result: Run) -> dict[str, float]:
     cost, host, share = result.cost, result.host, result.share
     now = _latency(result, cost.time_s, host, share=share)
     after = {name: _latency(result, plan_s, host, share=share) for name, plan_s in cost.if_faster_s.items()}
-    after[HOST] = _latency(result, cost.time_s, host.scaled(1 / SPEEDUP), 1 / SPEEDUP, share)
+    after[HOST] = _latency(result, cost.time_s, host / SPEEDUP, 1 / SPEEDUP, share)
     if result.late_s is not None:
         after[INPUT] = _latency(result, cost.time_s, host, share=share, input_factor=1 / SPEEDUP)
     saved = {name: now - then for name, then in after.items() if now - then > NEGLIGIBLE * now}

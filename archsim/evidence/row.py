@@ -24,7 +24,7 @@ from archsim.evidence.sources import COLD, COLUMNS, Conditions, conditions_of
 from archsim.evidence.table import UNPREDICTED, Row
 from archsim.lower.context import AS_MULTIPLIED, Stored
 from archsim.stack import catalog as stacks
-from archsim.stack.choose import chosen
+from archsim.stack.choose import chosen, searching
 from archsim.stack.stack import NEVER_AGAIN, Stack
 from archsim.trace.formats import is_path
 from archsim.trace.task import Work, prepared
@@ -151,8 +151,8 @@ def _as_measured(stack: Stack, how: Conditions, sets: int, library: str) -> Stac
     would. A recurrent layer is one call for the whole sequence, with one product and one kernel for its gates in each step.
     """
     passes = {name: rows for name, rows in stack.passes.items() if (name, how.operands) != ("quantise", "quantised")}
-    found = replace(stack, inputs=how.input or stack.inputs, waits=TIMERS[how.timer].waits, passes=passes,
-                    operand_sets=sets or stack.operand_sets)  # fmt: skip
+    found = replace(searching(stack) if how.search else stack, inputs=how.input or stack.inputs, passes=passes,
+                    waits=TIMERS[how.timer].waits, operand_sets=sets or stack.operand_sets)  # fmt: skip
     if not library:
         return found
     return replace(found, conv=replace(stack.conv, layout_copies="none"), recurrent="fused", recurrent_launches=2)

@@ -59,6 +59,7 @@ class Conditions(Form):
     host: str = Field("", title="host CPU")  # that dispatched to a GPU; else the usual one beside it
     node: str = ""  # whose devices share a batch
     input: Literal["", "device", "host", "decoded"] = ""  # where the timed loop finds its input; else as the stack says
+    search: bool = Field(False, title="kernels of convolutions")  # timed for each layer, where the stack does not anyway
     timer: str = Field("host_sync", title="timed")  # a name of `TIMERS`
     calls: int = Field(1, ge=1)  # of what was timed in one round or graph
     # Sets of operands that the timed loop goes through before the first comes again; `cold`: one call after other work, with

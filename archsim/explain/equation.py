@@ -141,5 +141,5 @@ def constant_unit(name: str) -> str:
         return "J"
     if name.endswith("_s"):
         return "s"
-    dispatched = name.startswith(("dispatch.", "stall.")) and name != "dispatch.nested"
+    dispatched = name.startswith("dispatch.") and name != "dispatch.nested"
     return "clk" if dispatched or name.endswith("_clk") else "1"

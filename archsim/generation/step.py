@@ -164,7 +164,7 @@ def _setting(plan: ServingPlan, op: BoundOp) -> OpSetting:
 
 def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting], replays: bool) -> StepCost:
     """The kernels of a trace in time, one device's; times the devices that share the layers in energy and traffic."""
-    device_s, issue_s, stall_s = np.zeros((3, 1, len(trace.ops)))
+    device_s, issue_s = np.zeros((2, 1, len(trace.ops)))
     energy = dram = first = 0.0
     bounds: dict[str, float] = defaultdict(float)
     cache = _cache_state(plan, trace, settings)
@@ -181,17 +181,17 @@ def _priced(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSetting],
         index = np.asarray(lowered.plan_of)
         live, places = index[index >= 0], np.array(own)[index >= 0]
         device_s[0, places] = costs.cost.time_s[0, live]
-        issue_s[0, places], stall_s[0, places] = costs.host.issue_s[0, live], costs.host.stall_s[0, live]
+        issue_s[0, places] = costs.host[0, live]
         energy += float(costs.cost.total_energy_j[0, live].sum())
         dram += float(costs.cost.dram_bytes[0, live].sum())
         for name, values in costs.cost.bound_s.items():
             bounds[name] += float(values[0, live].sum())
         if replays and own[0] == 0:
-            first = first_of(graph_launch(costs.host.issue_s, index, request.host, plan.calibration))
+            first = first_of(graph_launch(costs.host, index, request.host, plan.calibration))
     if replays:
-        issue_s[:], stall_s[:] = 0.0, 0.0
+        issue_s[:] = 0.0
         issue_s[0, 0] = first
-    timeline = asynchronous(device_s, issue_s, stall_s)
+    timeline = asynchronous(device_s, issue_s)
     waited = float(timeline.wait_s[0].sum())
     return StepCost(
         time_s=float(device_s.sum()) + waited, bound_s={**bounds, WAIT: waited},

@@ -170,5 +170,4 @@ def plan(op: BoundOp, context: Context, *options: Option, host_ops: float | None
     calls = context.stack.host_calls.get(op.kind.op, 1) if host_ops is None else host_ops
     nested = context.stack.nested_calls.get(op.kind.op, 0) if host_ops is None else 0
     return Plan(options=options, read_bytes=min(reads, least_reads), write_bytes=min(writes, least_writes), host_ops=calls,
-                nested=nested,
-                stalls=context.stack.stalls.get(op.kind.op, {}).get(op.phase, 0.0))  # fmt: skip
+                nested=nested, synchronous=float(op.kind.op in context.stack.synchronous))  # fmt: skip

@@ -99,15 +99,16 @@ def _layout_copies(layer: Layer, context: Context) -> tuple[tuple[Kernel, ...], 
     """Copies between the layouts of framework and library, before and after, as `conv.layout_copies` of the stack says.
 
     `tensor`: kernels for tensor cores read channels last and write either layout, so what they read is copied; a filter gradient
-    writes sums in fp32, which another pass rounds to halves. `around`: both operands and the result are copied. `all`: images are
-    copied before and after; a 1 x 1 convolution with stride 1 is one product in either layout and needs none. `blocked`: the
-    library works on blocks of channels, and both operands and the result are copied. Filters of one tap lie alike in all layouts
-    with whole channels.
+    writes sums in fp32, which another pass rounds to halves. `around`: both operands and the result are copied. A search of
+    kernels spares these two where it finds some that work in the framework's layout. `all`: images are copied before and after; a
+    1 x 1 convolution with stride 1 is one product in either layout and needs none. `blocked`: the library works on blocks of
+    channels, and both operands and the result are copied. Filters of one tap lie alike in all layouts with whole channels.
     """
     rule = context.stack.conv.layout_copies
     plain = layer.taps == 1 and layer.sh == layer.sw == 1
     on_lanes = rule in ("tensor", "around") and not context.tensor
-    if rule == "none" or on_lanes or (rule == "all" and plain):
+    spared = context.stack.conv.searched and context.architecture in context.stack.conv.uncopied
+    if rule == "none" or on_lanes or spared or (rule == "all" and plain):
         return (), ()
     first, second, result = layer.operands
     gradient = layer.phase != "forward"

@@ -70,7 +70,7 @@ class Plan:
     write_bytes: float
     host_ops: float = 1  # how many framework calls the op is
     nested: float = 0  # calls that these dispatch in their turn
-    stalls: float = 0  # how many times the device waits for the host
+    synchronous: float = 0  # 1: the device stands still while the host calls and launches
 
     def with_kernels(self, change: Callable[[tuple[Kernel, ...]], Iterable[Kernel]]) -> Plan:
         """The plan with other kernels in each option, made of those that it has."""
@@ -111,7 +111,7 @@ class Kernels(Columns[Array]):
     write_bytes: Array  # [O]
     host_ops: Array  # [O]
     nested: Array  # [O]
-    stalls: Array  # [O]
+    synchronous: Array  # [O]
     round_bytes: Array | float = inf  # [V] what is touched before the same operands come again [B]; infinite: they do not
     reread_bytes: Array | float = inf  # [V] the same where all calls of a round write their results to one place [B]
     call_bytes: Array | float = inf  # [V] what one call touches, after which the next writes there again [B]
@@ -219,7 +219,7 @@ def _packed(
         "read_bytes": np.array([plan.read_bytes for plan in plans]),
         "write_bytes": np.array([plan.write_bytes for plan in plans]),
         "host_ops": np.array([plan.host_ops for plan in plans]), "nested": np.array([plan.nested for plan in plans]),
-        "stalls": np.array([plan.stalls for plan in plans]),
+        "synchronous": np.array([plan.synchronous for plan in plans]),
     }
 
 

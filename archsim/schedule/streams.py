@@ -216,26 +216,24 @@ BEYOND_IDLE = "power beyond idle [W]"  # counter
 
 
 def simulated(
-    lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, waits: bool = False,
-    streams: int = 1, observers: Sequence[Observer] = (), plans: Sequence[Plans] | None = None,
+    lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, *, waits: bool = False, streams: int = 1,
+    observers: Sequence[Observer] = (), plans: Sequence[Plans] | None = None,
 ) -> Timeline:  # fmt: skip
     """Run the ops on `streams` CUDA streams of a GPU, or one after the other on a CPU, on each of D devices separately.
 
-    issue_s, stall_s: host times of each op [s], [D, N]. A host that waits for each op (`waits`) spends both before it
+    issue_s: host time of each op [s], [D, N]
     plans: what `phases_of` returns for each device, where the caller has it already
 
     Observers are told of the first device only. On one stream the result equals `serial.asynchronous` to 1e-9.
     """
-    if waits and isinstance(device, Gpu):
-        issue_s = issue_s + stall_s
     waits = waits or not isinstance(device, Gpu)
-    devices = max(len(cost.time_s), len(issue_s), len(stall_s))
+    devices = max(len(cost.time_s), len(issue_s))
     start, end = np.zeros((devices, len(lowered.ops))), np.zeros((devices, len(lowered.ops)))
     for device_index in range(devices):
         watched = observers if device_index == 0 else ()
-        launches = issued_ops(lowered, cost, device, issue_s, 0.0 * stall_s if waits else stall_s, streams=streams,
-                               power=bool(watched), device_index=device_index,
-                               plans=None if plans is None or watched else plans[device_index])  # fmt: skip
+        launches = issued_ops(lowered, cost, device, issue_s, waits=waits, streams=streams, power=bool(watched),
+                              device_index=device_index,
+                              plans=None if plans is None or watched else plans[device_index])  # fmt: skip
         counters = _counters(device) if watched else None
         ran = run_streams(launches, capacity(), waits=waits, observers=watched, counters=counters)
         start[device_index], end[device_index] = ran.start_s, ran.end_s
@@ -245,7 +243,7 @@ def simulated(
 
 
 def issued_ops(
-    lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, stall_s: Array, *, streams: int = 1,
+    lowered: Lowered, cost: PlanCost, device: Device, issue_s: Array, *, waits: bool = False, streams: int = 1,
     power: bool = False, device_index: int = 0, plans: Plans | None = None,
 ) -> list[IssuedOp]:  # fmt: skip
     """The ops in order of issue, each on one of `streams` streams; with `power` their phases carry power beyond idle [W]."""
@@ -254,7 +252,8 @@ def issued_ops(
     phases: list[tuple[Phase, ...]] = [plans[plan] if plan >= 0 else () for plan in index]
     after = dependencies(lowered.ops)
     chosen = assign(after, [sum(phase.work for phase in each) for each in phases], streams)
-    launched, issue, stall = (device_row(values, device_index).tolist() for values in (cost.launches, issue_s, stall_s))
+    stall_s = 0.0 * issue_s if waits else issue_s * lowered.kernels.synchronous[lowered.plan_of]
+    launched, issue, stall = (device_row(values, device_index).tolist() for values in (cost.launches, issue_s - stall_s, stall_s))
     return [
         IssuedOp(
             name=op.name, issue_s=issue[i], phases=phases[i], stall_s=stall[i], stream=chosen[i],

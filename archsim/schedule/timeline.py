@@ -67,7 +67,7 @@ def increments(ends: Array) -> Array:
 # --------------------------------------------------------------------------------------------------- without contention
 
 
-def asynchronous(device_s: Array, host_s: Array, stall_s: Array | float = 0.0) -> Timeline:
+def asynchronous(device_s: Array, host_s: Array, stands: Array | float = 0.0) -> Timeline:
     """One CUDA stream: an op starts when its predecessor has ended and the host has issued it.
 
     end_i = max(end_{i-1}, H_i) + g_i, with H_i = h_0 + ... + h_i. It unrolls to G_i + max over j <= i of (H_j - G_{j-1}), with G
@@ -75,7 +75,7 @@ def asynchronous(device_s: Array, host_s: Array, stall_s: Array | float = 0.0) -
 
     device_s: g, time of the kernels of each op [s], [D, N]
     host_s: h, time in which the host issues each op [s], [N] or [D, N]
-    stall_s: host work on an op that starts only when the device has ended the op before [s], [N] or [D, N]; it adds to g
+    stands: 1 for an op that the host issues only when the device has ended the op before, else 0 [1], [N]; its h adds to g
     Holds while no more launches wait than the launch queue has places.
 
     The host takes 2 s to issue each op. The first three kernels wait for it; the third is long enough to hide the next issue:
@@ -83,7 +83,8 @@ def asynchronous(device_s: Array, host_s: Array, stall_s: Array | float = 0.0) -
     >>> asynchronous(np.array([[1.0, 1.0, 5.0, 1.0]]), np.array([2.0, 2.0, 2.0, 2.0])).end_s.tolist()
     [[3.0, 5.0, 11.0, 12.0]]
     """
-    issued = np.cumsum(host_s, axis=-1)
+    stall_s = host_s * stands
+    issued = np.cumsum(host_s - stall_s, axis=-1)
     spent = device_s + stall_s
     worked = np.cumsum(spent, axis=-1)
     lead = np.maximum.accumulate(issued - (worked - spent), axis=-1)

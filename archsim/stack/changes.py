@@ -17,7 +17,7 @@ STEPS: Mapping[str, tuple[str, ...]] = {
     "kernels of the libraries": ("menus", "efficiency", "conv.algorithms", "conv.tensor", "conv.architectures"),
     "channels last": ("conv.layout_copies",),
     "chains in one kernel": ("fusion", "fused", "attention.fused", "passes", "conv.bias", "linear_bias"),
-    "calls of the host": ("host", "host_calls", "nested_calls", "stall", "stalls"),
+    "calls of the host": ("host", "host_calls", "nested_calls", "synchronous"),
     "CUDA graph": ("graphs",),
 }  # fmt: skip
 REST = "everything else"

@@ -144,6 +144,16 @@ def of_today(stack: Stack, rule: str | None) -> list[str]:
     return said
 
 
+def searching(stack: Stack, kind: str = "gpu") -> Stack:
+    """The stack with a library that times its kernels for each convolution and takes the fastest, as `cudnn.benchmark` asks.
+
+    Raises ArgumentError for another kind of device than a GPU.
+    """
+    if kind != "gpu":
+        raise ArgumentError(f"search belongs to a GPU; libraries of a {kind.upper()} are not modelled with one")
+    return replace(stack, conv=replace(stack.conv, searched=True))
+
+
 def with_inputs(stack: Stack, inputs: str, device: str, kind: str) -> Stack:
     """The stack with its batches in device memory, the host's, or decoded by the host: `decoded,workers=8,stored=array`.
 

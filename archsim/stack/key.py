@@ -20,16 +20,14 @@ from archsim.base.units import parse
 class Key:
     """What a key means and which values it takes.
 
-    `unit`: "B" for a size, which a file writes as text with its unit; empty for counts and words. `low`: the least number, itself
-    excluded where `above`. `choices`: the words that it takes, () for any. `names`: for a table, the names it may have at each
-    level, () for any. `some`: a list must not be empty. `whole`: a table that is not merged with that of a component
-    below but replaces it.
+    `unit`: "B" for a size, which a file writes as text with its unit; empty for counts and words. `low`: the least number.
+    `choices`: the words that it takes, () for any. `names`: for a table, the names it may have at each level, () for any.
+    `some`: a list must not be empty. `whole`: a table that is not merged with that of a component below but replaces it.
     """
 
     doc: str
     unit: str = ""
     low: float = -inf
-    above: bool = False
     choices: tuple[str, ...] = ()
     names: tuple[tuple[str, ...], ...] = ()
     some: bool = False
@@ -131,7 +129,7 @@ def values(kind: Any, about: Key) -> str:
     if about.unit:
         return f"text with its unit, {about.unit}"
     word = {bool: "true, false", int: "whole number", float: "number", str: "text"}[kind]
-    return word if about.low == -inf else f"{word} {'>' if about.above else '>='} {about.low:g}"
+    return word if about.low == -inf else f"{word} >= {about.low:g}"
 
 
 def written(value: Any, about: Key) -> str:
@@ -288,8 +286,8 @@ def _unfit(kind: type, about: Key, value: Any) -> str | None:
         return f"is longer than {LONGEST} characters" if len(value) > LONGEST else None
     if not isfinite(value):
         return "must be a finite number"
-    if value < about.low or (about.above and value == about.low):
-        return f"must be {'more than' if about.above else 'at least'} {about.low:g}, is {value:g}"
+    if value < about.low:
+        return f"must be at least {about.low:g}, is {value:g}"
     return None
 
 

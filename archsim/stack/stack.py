@@ -65,6 +65,10 @@ class Conv:
         "register blocks of channels and pixels, cut for the caches", low=0, default=0,
     )  # fmt: skip
     winograd_words: bool = key("CPU: Winograd's transforms of images and filters of int8 are of 16 bit", default=False)
+    searched: bool = key("whether the library times its kernels for each layer, as `--search` asks", default=False)
+    uncopied: tuple[str, ...] = key(
+        "architectures on which it has kernels for tensor cores that need no copies, where it times them", default=()
+    )
     border: str = key("CPU: whether an image is copied with its border before a convolution that has one",
                       choices=("none", "copied"), default="none")  # fmt: skip
     winograd_patches: tuple[tuple[int, int, int], ...] = key(
@@ -134,10 +138,7 @@ class Stack(Identified):
     nested_calls: Mapping[str, int] = key(
         "op kind = calls that the framework's call dispatches in its turn; others none", low=0, default={}
     )
-    stall: str = key("constant: host time for which the device waits", default="")
-    stalls: Mapping[str, Mapping[str, float]] = key(
-        "op kind = how many times the device waits in each phase", low=0, above=True, default={}
-    )
+    synchronous: tuple[str, ...] = key("op kinds for which the device waits while the host makes their calls", default=())
     inputs: str = key(
         "where a batch comes from: device memory, an array of the host over the link, or stored samples that the host decodes, "
         "as `reader` says", choices=("device", "host", "decoded"), default="device",

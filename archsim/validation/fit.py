@@ -262,9 +262,9 @@ def _influences(name: str, group: Group) -> bool:
     case, device = group.cases[0], group.cases[0].spec.device
     family, _, rest = name.partition(".")
     gpu = device.kind == "gpu"
-    if family in ("dispatch", "stall"):
+    if family == "dispatch":
         parts = {"launch": gpu, "nested": bool(case.stack.nested_calls)}
-        return parts.get(rest, name in (case.stack.host, case.stack.stall)) and any(c.timer.host for c in group.cases)
+        return parts.get(rest, name == case.stack.host) and any(c.timer.host for c in group.cases)
     if family == "energy":
         return bool(with_power(group.cases)) and _has_energy(rest, device)
     if group.lowered is None:

@@ -135,7 +135,7 @@ def test_numbers_of_a_stack_are_counts_and_sizes() -> None:
     numeric = {line.path for line in lines(Stack) if line.takes.startswith(("number", "whole"))} - ENGINE_HOST
     assert not [path for path in numeric if any(word in path for word in ("clock", "_clk", "_s.", "seconds", "efficiency"))]
     fractions = {line.path.split(".")[0] for line in lines(Stack) if line.takes.startswith("number")}
-    assert fractions <= {"passes", "optimiser_passes", "stalls", "loops", "min_rows_per_thread",
+    assert fractions <= {"passes", "optimiser_passes", "loops", "min_rows_per_thread",
                          "max_serial_product", "menus", "conv", "serving", "attention"}  # fmt: skip
 
 

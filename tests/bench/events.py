@@ -30,8 +30,8 @@ def streams(number: int, small: bool) -> Sample:
 
     request = step(small)
     result = run(request)
-    issue_s, stall_s = (spread(part, result.lowered.plan_of) for part in (result.host.issue_s, result.host.stall_s))
-    launches = issued_ops(result.lowered, result.cost, request.spec.device, issue_s, stall_s, streams=number)
+    issue_s = spread(result.host, result.lowered.plan_of)
+    launches = issued_ops(result.lowered, result.cost, request.spec.device, issue_s, streams=number)
     work = partial(run_streams, launches, capacity())
     return warm_rate(work().events, work)
 

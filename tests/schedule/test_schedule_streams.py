@@ -31,10 +31,11 @@ def phases(time: float) -> tuple[Phase, ...]:
 @given(queues())
 def test_one_stream_is_the_serial_schedule(queue: tuple[list[float], list[float], list[float]]) -> None:
     device, host, stall = queue
-    launches = [IssuedOp(name=str(i), issue_s=h, phases=phases(g), stall_s=s)
-                for i, (g, h, s) in enumerate(zip(device, host, stall, strict=True))]  # fmt: skip
+    stands = [float(s > 0) for s in stall]
+    launches = [IssuedOp(name=str(i), issue_s=h * (1 - s), phases=phases(g), stall_s=h * s)
+                for i, (g, h, s) in enumerate(zip(device, host, stands, strict=True))]  # fmt: skip
     played = run_streams(launches, {"DRAM": 1.0})
-    serial = asynchronous(np.array([device]), np.array([host]), np.array([stall]))
+    serial = asynchronous(np.array([device]), np.array([host]), np.array(stands))
     assert played.end_s == pytest.approx(serial.end_s[0].tolist(), rel=1e-9, abs=1e-12)
     assert played.start_s == pytest.approx(serial.start_s[0].tolist(), rel=1e-9, abs=1e-12)
 

@@ -39,7 +39,7 @@ def test_a_gpu_stream_against_a_loop(queue: tuple[np.ndarray, np.ndarray]) -> No
 def test_a_stalled_device_waits_for_the_host_even_where_the_host_is_ahead() -> None:
     work = np.array([[5.0, 5.0, 5.0]])
     free = asynchronous(work, np.zeros(3))
-    stalled = asynchronous(work, np.zeros(3), np.array([0.0, 2.0, 1.0]))
+    stalled = asynchronous(work, np.array([0.0, 2.0, 1.0]), np.ones(3))
     assert stalled.end_s.tolist() == [[5.0, 12.0, 18.0]]
     assert stalled.start_s.tolist() == [[0.0, 7.0, 13.0]]
     assert stalled.wait_s.tolist() == [[0.0, 2.0, 1.0]]

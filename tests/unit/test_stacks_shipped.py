@@ -31,7 +31,7 @@ def constants_of(stack: Stack) -> set[str]:
     conv = stack.conv
     tables = (conv.algorithms, conv.tensor, *(conv.candidates(one, False) for one in conv.architectures))
     algorithms = {constant for table in tables for rows in table.values() for constant in rows.values()}
-    return algorithms | set(stack.efficiency.values()) | ({stack.host, stack.stall} - {""})
+    return algorithms | set(stack.efficiency.values()) | ({stack.host} - {""})
 
 
 def latency(stack: str, net: str, task: str = "inference", hw: str | None = None, **how: object) -> float:

@@ -178,7 +178,7 @@ def test_a_written_line_is_read_first_and_parameters_always_come_from_memory() -
 
 # ------------------------------------------------------------------------------------------------------------ dispatch
 
-HOST = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.5, "stall.update": 500000.0}
+HOST = {"dispatch.native": 7000.0, "dispatch.launch": 10000.0, "dispatch.nested": 0.5}
 
 
 def host() -> Cpu:
@@ -186,42 +186,31 @@ def host() -> Cpu:
     return shipped.cpu("i7_5930k")
 
 
-def issued(on: Gpu | Cpu, by: Cpu, **words: object) -> dispatch.HostTime:
-    """The host's time for an op of two calls, four nested ones and three kernels, for which the device waits once."""
+def issued(on: Gpu | Cpu, by: Cpu, name: str = "dispatch.native") -> np.ndarray:
+    """The host's time for an op of two calls, four nested ones and three kernels."""
     made = pack_gpu([Plan(options=(Option(algorithm="x", kernels=(stream(items=1.0),)),), read_bytes=0, write_bytes=0, host_ops=2,
-                          nested=4, stalls=1)], {})  # fmt: skip
+                          nested=4)], {})  # fmt: skip
     cost = SimpleNamespace(time_s=np.zeros((1, 1)), launches=np.full((1, 1), 3.0))
-    rules = SimpleNamespace(**{"host": "dispatch.native", "stall": "", **words})
-    return dispatch.host_time(made, cost, rules, on, by, default().with_values(HOST))
+    return dispatch.host_time(made, cost, SimpleNamespace(host=name), on, by, default().with_values(HOST))
 
 
 def test_dispatch_takes_the_clocks_of_calls_nested_calls_and_launches() -> None:
     calls = 2 + 4 * 0.5
-    for on, words, clocks in (
-        (card(), {}, calls * 7000 + 3 * 10000),
-        (processor(), {}, calls * 7000),  # a CPU launches no kernels
-        (card(), {"host": ""}, 0),
+    for on, name, clocks in (
+        (card(), "dispatch.native", calls * 7000 + 3 * 10000),
+        (processor(), "dispatch.native", calls * 7000),  # a CPU launches no kernels
+        (card(), "", 0),
     ):
-        found = issued(on, host(), **words)
-        assert only(found.issue_s) == pytest.approx(clocks / 3.7e9)
-        assert only(found.stall_s) == 0
-
-
-def test_the_device_waits_for_the_clocks_of_a_stall_beside_those_of_the_calls() -> None:
-    apart, stalled = issued(card(), host()), issued(card(), host(), stall="stall.update")
-    assert only(stalled.stall_s) == pytest.approx(500000 / 3.7e9)
-    assert only(stalled.issue_s) == only(apart.issue_s)
+        assert only(issued(on, host(), name)) == pytest.approx(clocks / 3.7e9)
 
 
 def test_a_host_dispatches_at_its_turbo_clock_times_its_instructions_per_clock() -> None:
     fast, wide = (replace(host(), **{part: replace(getattr(host(), part), **{key: factor * getattr(getattr(host(), part), key)})})
                   for part, key, factor in (("clock", "boost", 2.0), ("core", "scalar_ipc", 1.25)))  # fmt: skip
-    usual = only(issued(card(), host(), stall="stall.update").issue_s)
+    usual = only(issued(card(), host()))
     for other, factor in ((fast, 2.0), (wide, 1.25)):
         assert dispatch_clock(other) == pytest.approx(factor * 3.7e9)
-        found = issued(card(), other, stall="stall.update")
-        assert only(found.issue_s) == pytest.approx(usual / factor)
-        assert only(found.stall_s) == pytest.approx(500000 / 3.7e9 / factor)
+        assert only(issued(card(), other)) == pytest.approx(usual / factor)
 
 
 def test_a_graph_is_launched_at_once_or_as_fast_as_its_first_op() -> None:

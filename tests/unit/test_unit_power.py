@@ -255,11 +255,6 @@ def test_roots_side_by_side_are_those_of_each_alone() -> None:
 # ---------------------------------------------------------------------------------------------------------------- host
 
 
-def test_times_of_the_host_are_scaled_together() -> None:
-    twice = dispatch.HostTime(issue_s=np.array([[3.0]]), stall_s=np.array([[5.0]])).scaled(2.0)
-    assert (number(twice.issue_s), number(twice.stall_s)) == (6.0, 10.0)
-
-
 def test_inputs_are_copied_and_cross_the_link_where_there_is_one() -> None:
     host, stack = processor(), Some(inputs="host", input_copies=2.0)
     copied = 2 * 3 / number(core_bandwidth(host))
