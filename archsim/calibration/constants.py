@@ -21,7 +21,7 @@ from archsim.base.record import LABEL, ByIdentity, Identified
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
 from archsim.calibration.derived import values_of
-from archsim.calibration.nearness import ELSEWHERE, FEATURES, LIKE, Evidence, Platform, Question, basis, step_of
+from archsim.calibration.nearness import FEATURES, LIKE, Evidence, Platform, Question, basis, step_of
 
 FILE = "default.toml"  # of the constants where none are named; the tests have theirs (conftest.py)
 FULL = "full"  # the efficiency of a kernel family that loses nothing beyond what the bounds say; no constant
@@ -67,13 +67,11 @@ EvidenceRow = Annotated[tuple[Word, Word, Word, Word, Annotated[int, Field(ge=1)
 class IntervalForm(Form):
     """The spread of each class, at the stated level, and what was measured.
 
-    stacks: those whose rows gave the spreads
     slopes: group of classes -> how the log of its errors grows with each of `FEATURES`
     evidence: class -> [architecture, device, stack, source, rows]
     """
 
     level: Annotated[float, Field(gt=0, lt=1)]
-    stacks: list[Word] = []
     slopes: dict[Word, dict[Word, Annotated[float, Field(ge=0, le=WIDEST)]]] = {}
     classes: dict[Word, SpreadForm]
     evidence: dict[Word, list[EvidenceRow]] = {}
@@ -201,7 +199,6 @@ class Calibration(Identified):
     version: str
     constants: Mapping[str, Constant]
     level: float
-    stacks: tuple[str, ...]  # with measured rows behind the spreads; any other stack is an extrapolation
     spreads: Mapping[str, Spread]
     fit: FitRecord | None
     slopes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of the log of errors, by group and feature
@@ -223,8 +220,8 @@ class Calibration(Identified):
 
         half width = quantile of the class x exp(slopes of its group . features of the question)
 
-        For a fidelity that is not the one that was `modelled` for accuracy, for a stack without measured rows and for an
-        architecture without any, the class is an extrapolation; one without rows has the widest spread of all that have. `without`:
+        For a fidelity that is not the one that was `modelled` for accuracy, for software and for an architecture
+        without measured rows, the class is an extrapolation; one without rows has the widest spread of all that have. `without`:
         a source whose rows do not count. Source: Lei et al. 2018, section 5.2.
         """
         name = f"{kind} {what}"
@@ -235,8 +232,8 @@ class Calibration(Identified):
         if not any(known_class.startswith(f"{kind} ") for known_class in self.spreads):
             spread = replace(spread, rows=0, origin=f"no row of a {kind.upper()}: {spread.origin}")
         spread = replace(spread if modelled else spread.scaled(WIDER), basis=basis(behind, question.platform), like=LIKE[step])
-        known = modelled and name in self.spreads and question.platform.stack in self.stacks and step != ELSEWHERE
-        return name if known else f"{name} {EXTRAPOLATED}", spread
+        far = features[FEATURES.index("elsewhere")] + features[FEATURES.index("software")]
+        return name if modelled and name in self.spreads and not far else f"{name} {EXTRAPOLATED}", spread
 
     def scale(self, name: str, features: tuple[float, ...]) -> float:
         """How much larger errors of a class are for these features than for the surest question."""
@@ -317,7 +314,7 @@ def load(place: str | Path | Traversable) -> Calibration:
     spreads = {name: Spread(**row.model_dump()) for name, row in form.interval.classes.items()}
     fit, energy_fit = (None if record is None else _fit_record(record) for record in (form.fit, form.energy_fit))
     return Calibration(
-        version=form.version, constants=constants, level=form.interval.level, stacks=tuple(form.interval.stacks),
+        version=form.version, constants=constants, level=form.interval.level,
         spreads=spreads, fit=fit, energy_fit=energy_fit, slopes=form.interval.slopes,
         evidence={name: tuple([_evidence(*row) for row in rows]) for name, rows in form.interval.evidence.items()},
     )  # fmt: skip
@@ -353,7 +350,7 @@ def dump(calibration: Calibration) -> str:
             f"{json.dumps(name)} = {{ value = {_real(c.value)}, low = {_real(c.low)}, high = {_real(c.high)}{flag}{by}, "
             f"origin = {json.dumps(c.origin)} }}"
         )
-    lines += ["", "[interval]", f"level = {_real(calibration.level)}", f"stacks = {json.dumps(calibration.stacks)}"]
+    lines += ["", "[interval]", f"level = {_real(calibration.level)}"]
     lines += ["", "[interval.slopes]"]
     for name, slopes in calibration.slopes.items():
         lines.append(f"{json.dumps(name)} = {{ {', '.join(f'{feature} = {_real(value)}' for feature, value in slopes.items())} }}")

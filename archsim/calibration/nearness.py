@@ -12,7 +12,8 @@ LIKE = ("cards like this one with rows", "cards like this one without rows, of a
         "architectures like this one without rows")  # fmt: skip
 WIDE = ("fp32", "tf32", "fp64")
 LARGE = 16  # samples of a batch from which on errors depend on it no longer
-FEATURES = ("unexplained", "narrow", "small", "architecture", "elsewhere")  # what errors grow with; all 0 for the surest question
+# What errors grow with; all are 0 for the surest question. The last three: no row of the card, of its architecture, of its software.
+FEATURES = ("unexplained", "narrow", "small", "architecture", "elsewhere", "software")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +23,11 @@ class Platform:
     architecture: str
     device: str
     stack: str
+
+    @property
+    def software(self) -> str:
+        """The framework or engine of the stack, whatever its version and libraries, by which its id begins."""
+        return self.stack.partition("-")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,16 +53,18 @@ class Question:
     batch: float = LARGE
     explained: float = 1.0
 
-    def features(self, evidence: Iterable[Evidence]) -> tuple[float, ...]:
+    def features(self, evidence: Sequence[Evidence]) -> tuple[float, ...]:
         """The values of `FEATURES`, each in [0, 1]; of the batch log(16 / batch) / log(16).
 
         >>> here = Platform(architecture="pascal", device="gtx_1080", stack="caffe-native")
         >>> Question(platform=here, precision="fp16", batch=4, explained=0.25).features([])
-        (0.75, 1.0, 0.5, 1.0, 1.0)
+        (0.75, 1.0, 0.5, 1.0, 1.0, 1.0)
         """
         step = step_of(evidence, self.platform)
         small = math.log(LARGE / min(max(self.batch, 1.0), LARGE)) / math.log(LARGE)
-        return (1.0 - min(self.explained, 1.0), float(self.precision not in WIDE), small, float(step >= ARCHITECTURE), float(step == ELSEWHERE))
+        alike = any(one.platform.software == self.platform.software for one in evidence)
+        return (1.0 - min(self.explained, 1.0), float(self.precision not in WIDE), small, float(step >= ARCHITECTURE),
+                float(step == ELSEWHERE), float(not alike))  # fmt: skip
 
 
 def step_of(evidence: Iterable[Evidence], platform: Platform) -> int:

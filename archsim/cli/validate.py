@@ -262,7 +262,7 @@ def calibrate_command(
     from archsim.validation.evaluation import device_files, selected_rows
     from archsim.validation.fit import TOLD, fit, fittable, kept, told, unchanged
     from archsim.validation.interval import with_intervals
-    from archsim.validation.predict import predict
+    from archsim.validation.predict import floors, predict, prepare
 
     for path in measurements:
         if out is not None and Path(out.path).resolve() == Path(spec_beside(path)).resolve():
@@ -300,7 +300,8 @@ def calibrate_command(
         others = fittable([*(case for case in every if kind not in (None, case.spec.kind)), *served], result)
         with Progress() as tell:
             held_out = cross_validate(rows, rows, answer, intervals, wanted, tell, workers=workers)
-        result = with_intervals(result, [*rows, *others], np.concatenate([held_out, predict(others, result)]), intervals)
+        rows, predicted = [*rows, *others], np.concatenate([held_out, predict(others, result)])
+        result = with_intervals(result, rows, predicted, floors(prepare(rows)), intervals)
     note(f"median error {100 * record.median_before:.1f} % -> {100 * record.median_after:.1f} %")
     for why, which in unchanged(shares, given, wanted, only_told).items():
         note(f"{why}: {_listed(which)}")

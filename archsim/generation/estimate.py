@@ -13,7 +13,7 @@ from archsim.calibration.nearness import Question
 from archsim.cost.bounds import bound_word
 from archsim.device.variant import first_of
 from archsim.estimation.hardware import platform_of
-from archsim.generation.measured import POWER, PREFILL, TIME, ServedReference, references_of, served_spread
+from archsim.generation.measured import POWER, TIME, ServedReference, references_of, served_spread
 from archsim.generation.memory import largest_batch, largest_context, memory_of, parameters_of, room
 from archsim.generation.plan import HALF, WEIGHTS, ServingPlan, serving_plan
 from archsim.generation.step import ENGINE_HOST, LINKS, PrefillCost, StepCost, answered
@@ -123,7 +123,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
     learned, active = parameters_of(plan.model)
     tokens, power = plan.batch * plan.output, total.energy_j / total.time_s
     most_w = first_of(plan.spec.device.power.tdp) * plan.devices
-    (kind, time), (_, prompts), (_, rate), (_, energy) = (served_spread(plan, of) for of in (TIME, PREFILL, "tokens", POWER))
+    (kind, time), (_, rate), (_, energy) = (served_spread(plan, of) for of in (TIME, "tokens", POWER))
     (low, high), recorded = energy.around(power), plan.stack.serving.graph_sequences
     return GenerationEstimate(
         network=plan.model.name, hardware=plan.spec.identity.id, hardware_name=plan.spec.identity.name, engine=plan.stack.id,
@@ -131,7 +131,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         node=plan.node.id if plan.node else None, batch=plan.batch, input=plan.input, output=plan.output,
         precision=plan.precision, weights=plan.weights, kv=plan.cache, graph=plan.graph,
         speculative=plan.speculative, parameters=learned, active_parameters=active,
-        ttft_s=read.time_s, ttft_interval_s=prompts.around(read.time_s), ttft_first_s=first.first_s, ttft_mean_s=first.mean_s,
+        ttft_s=read.time_s, ttft_interval_s=time.around(read.time_s), ttft_first_s=first.first_s, ttft_mean_s=first.mean_s,
         tpot_s=tpot, tpot_interval_s=time.around(tpot), e2e_s=total.time_s, e2e_interval_s=time.around(total.time_s),
         tokens_per_s=tokens / total.time_s, tokens_per_s_interval=rate.around(tokens / total.time_s),
         total_tokens_per_s=plan.batch * (plan.input + plan.output) / total.time_s,
@@ -142,7 +142,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         max_context=largest_context(plan, min(plan.batch, most)), waves=waves,
         limited_by={"prefill": read.limited_by, "decode": rest.limited_by},
         phases={"prefill": _phase(read), "decode": _phase(rest)}, interval_level=plan.calibration.level, interval_class=kind,
-        interval_basis=f"the errors of {time.rows} rows of class {kind}, {prompts.rows} of prompts, {rate.rows} of rates and "
+        interval_basis=f"the errors of {time.rows} rows of class {kind}, {rate.rows} of rates and "
         f"{energy.rows} of powers and energies, to none of which a constant was fitted",
         basis=basis(plan), references=references_of(plan), benchmark=command(plan),
         warnings=tuple(said for said, holds in {

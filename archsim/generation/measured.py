@@ -26,7 +26,7 @@ from archsim.generation.step import answered, prefill, token_cost
 from archsim.stack.stack import Stack
 from archsim.trace.huggingface.catalog import canonical
 
-PREFILL, TIME, RATE, POWER = "prefill", "time", "rate", "power"  # until the first token; of all others; under a load; W and J
+TIME, RATE, POWER = "time", "rate", "power"  # of batches that arrive at once; under a load that is kept; watts and joules
 CERTAIN = 0.5  # of the least time; tables of words and layers that are skipped leave room
 # How far another engine, another version of it, and another format of weights or cache are, beside the log of how many times the
 # requests or tokens. A choice: the run is shown with all its conditions.
@@ -125,8 +125,7 @@ def served_class(quantity: str) -> str:
     >>> served_class("energy"), served_class("end to end")
     ('served power', 'served time')
     """
-    named = {PREFILL: PREFILL, "tokens": RATE, "power": POWER, "energy": POWER}
-    return f"{SERVED} {named.get(quantity, TIME)}"
+    return f"{SERVED} {({'tokens': RATE, 'power': POWER, 'energy': POWER}).get(quantity, TIME)}"
 
 
 def served_spread(plan: ServingPlan, quantity: str) -> tuple[str, Spread]:

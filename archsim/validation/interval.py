@@ -29,7 +29,7 @@ from archsim.estimation.hardware import platform_of
 from archsim.evidence.case import RATES, Case, ClockPattern, ServingPattern, UnitPattern
 from archsim.evidence.columns import quantity
 from archsim.generation.measured import served_class
-from archsim.validation.predict import floors, predict, prepare
+from archsim.validation.predict import predict
 
 FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much
@@ -74,13 +74,12 @@ def question_of(case: Case, predicted: float, floor_s: float) -> Question:
                     precision=case.precision if case.ops or served else "fp32", explained=floor_s / time_s if timed else 1.0)  # fmt: skip
 
 
-def with_intervals(calibration: Calibration, cases: Sequence[Case], predicted: Array, fold: str) -> Calibration:
-    """The calibration with the intervals that follow from predictions of rows, held out by a `fold`; classes without rows stay."""
-    of_times = [case.stack_id for case in cases if quantity(case) == "time"]
-    spreads, slopes, evidence = intervals_of(cases, predicted, floors(prepare(cases)), calibration.level, fold)
+def with_intervals(calibration: Calibration, cases: Sequence[Case], predicted: Array, least_s: Array, fold: str) -> Calibration:
+    """The calibration with the intervals of `intervals_of`; those of classes without rows stay as they are."""
+    spreads, slopes, evidence = intervals_of(cases, predicted, least_s, calibration.level, fold)
     return replace(
         calibration, spreads={**calibration.spreads, **spreads}, slopes={**calibration.slopes, **slopes},
-        evidence={**calibration.evidence, **evidence}, stacks=tuple(sorted(set(of_times))) or calibration.stacks,
+        evidence={**calibration.evidence, **evidence},
     )  # fmt: skip
 
 
@@ -103,7 +102,7 @@ def intervals_of(
     evidence = evidence_of(rows, names.tolist())
     features = np.array([
         question_of(case, predicted[i], least_s[i]).features(
-            one for one in evidence.get(rests_on(name), ()) if case.fitted or one.source != case.source)
+            [one for one in evidence.get(rests_on(name), ()) if case.fitted or one.source != case.source])
         for i, case, name in zip(absolute, rows, names.tolist(), strict=True)
     ])  # fmt: skip
     cells = [(name, case.source, case.spec.identity.kernels_of) for case, name in zip(rows, names.tolist(), strict=True)]
