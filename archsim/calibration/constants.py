@@ -163,14 +163,14 @@ def spread_of_product(first: Spread, second: Spread) -> Spread:
 
 
 def group_of(name: str) -> str:
-    """The classes whose errors grow alike: times, powers, or served models of a kind of device; powers by clock are like no others.
+    """The classes whose errors grow alike: of networks, of powers, of served models; kernels and powers by clock stand alone.
 
     >>> group_of("gpu training"), group_of("gpu kernel power"), group_of("gpu served time")
-    ('gpu time', 'gpu power', 'gpu served')
+    ('gpu network', 'gpu power', 'gpu served')
     """
     kind, _, what = name.partition(" ")
-    alike = {SERVED: what.startswith(SERVED), what: what == "by clock", "power": what.endswith(("power", "units"))}
-    return f"{kind} {next((group for group, inside in alike.items() if inside), 'time')}"
+    alike = {SERVED: what.startswith(SERVED), what: what in ("by clock", "kernel"), "power": what.endswith(("power", "units"))}
+    return f"{kind} {next((group for group, inside in alike.items() if inside), 'network')}"
 
 
 def rests_on(name: str) -> str:

@@ -91,7 +91,7 @@ def test_an_interval_is_wider_where_the_nearest_rows_are_farther() -> None:
 
     seen = (rows("pascal", "gtx_1080", "a", 9), rows("pascal", "gtx_1080", "b", 3), rows("maxwell", "gtx_980", "b", 5))
     spread = constants.Spread(rows=17, low=-0.2, high=0.2, median=0.1, p90=0.3, origin="held-out source, 17 rows")
-    made = replace(constants.default(), spreads={"gpu inference": spread}, slopes={"gpu time": {"architecture": math.log(1.25), "elsewhere": math.log(1.6)}},
+    made = replace(constants.default(), spreads={"gpu inference": spread}, slopes={"gpu network": {"architecture": math.log(1.25), "elsewhere": math.log(1.6)}},
                    evidence={"gpu inference": seen})  # fmt: skip
 
     def found(architecture: str, device: str, without: str = "") -> tuple[str, float, str]:
@@ -111,7 +111,7 @@ def test_an_interval_is_wider_where_the_nearest_rows_are_farther() -> None:
 
 def test_what_is_dumped_reads_back(tmp_path: Path) -> None:
     row = Evidence(platform=Platform(architecture="pascal", device="gtx_1080", stack="caffe"), source="a", rows=9)
-    first = replace(constants.default(), slopes={"gpu time": {"small": 0.25}}, evidence={"gpu inference": (row,)})
+    first = replace(constants.default(), slopes={"gpu network": {"small": 0.25}}, evidence={"gpu inference": (row,)})
     (tmp_path / "a.toml").write_text(constants.dump(first))
     again = constants.load(tmp_path / "a.toml")
     assert again.constants == first.constants
