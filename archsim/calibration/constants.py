@@ -352,8 +352,8 @@ def dump(calibration: Calibration) -> str:
         )
     lines += ["", "[interval]", f"level = {_real(calibration.level)}"]
     lines += ["", "[interval.slopes]"]
-    for name, slopes in calibration.slopes.items():
-        lines.append(f"{json.dumps(name)} = {{ {', '.join(f'{feature} = {_real(value)}' for feature, value in slopes.items())} }}")
+    lines += [f"{json.dumps(name)} = {{ {', '.join(f'{feature} = {_real(slope)}' for feature, slope in slopes.items())} }}"
+              for name, slopes in calibration.slopes.items()]  # fmt: skip
     lines += ["", "[interval.classes]"]
     for name, s in calibration.spreads.items():
         lines.append(

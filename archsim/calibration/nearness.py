@@ -1,4 +1,4 @@
-"""What the errors of a prediction depend on: how near the nearest measurement is, and how much of its time a roofline explains."""
+"""What the errors of a prediction depend on: how near measurements are, and how much of its time a roofline explains."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LIKE = ("cards like this one with rows", "cards like this one without rows, of a
         "architectures like this one without rows")  # fmt: skip
 WIDE = ("fp32", "tf32", "fp64")
 LARGE = 16  # samples of a batch from which on errors depend on it no longer
-# What errors grow with; all are 0 for the surest question. The last three: no row of the card, of its architecture, of its software.
+# What errors grow with, all 0 for the surest question. The last three: no row of its card, of its architecture, of its software.
 FEATURES = ("unexplained", "narrow", "small", "architecture", "elsewhere", "software")
 
 

@@ -239,10 +239,10 @@ def calibrate_command(
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
-    Nothing is fitted to rows of split watched; intervals count their errors. With rows of your own (--measurements) a constant changes only where they tell it; all
-    others keep what the shipped corpus gave. Constants of energy (--fit energy.) are fitted to power, energy, clocks and power
-    limits, all others to times. A constant that ends at the bound of its range is reported and the exit code is 1, because then
-    the model lacks something.
+    Nothing is fitted to rows of split watched; intervals count their errors. With rows of your own (--measurements) a constant
+    changes only where they tell it; all others keep what the shipped corpus gave. Constants of energy (--fit energy.) are fitted
+    to power, energy, clocks and power limits, all others to times. A constant that ends at the bound of its range is reported and
+    the exit code is 1, because then the model lacks something.
 
     \b
     Examples:

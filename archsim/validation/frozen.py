@@ -81,7 +81,8 @@ def summary(v: Validation, provenance: Mapping[str, str]) -> Record:
         "overall": by_quantity(lambda case: "all").get("all", {}),
         "networks": {name: record(group) for (name,), group in networks.items()},
         "by_source": by_quantity(lambda case: case.source), "by_kind": by_quantity(lambda case: case.spec.kind),
-        "by_class": by_quantity(class_of), "by_sight": by_sight(v), "devices": devices, "skipped": dict(Counter(skip.reason for skip in v.skips)),
+        "by_class": by_quantity(class_of), "by_sight": by_sight(v), "devices": devices,
+        "skipped": dict(Counter(skip.reason for skip in v.skips)),
     }  # fmt: skip
 
 

@@ -4,9 +4,9 @@ Errors are larger for some questions than for others: where a roofline explains 
 batches, where no row is of the card or of its architecture. By how much is found for each group of classes by a regression of the
 logs of the errors, and divided out of them before the quantiles (normalised nonconformity; Lei et al. 2018, section 5.2).
 
-Rows to which nothing is fitted count as others do, as each was predicted without it: they alone tell how far predictions are off
-where the model was made without rows, for a row that is fitted was in view when mechanisms were chosen, whatever fold the constants
-leave out. Its own card is near to it, therefore; to a row that nothing is fitted to, its own source is not.
+Rows to which nothing is fitted count as others do, as each was predicted without it. They alone tell how far predictions are off
+where the model was made without rows: a row that is fitted was in view when mechanisms were chosen, whatever fold the constants
+leave out, so that its own card is near to it. To a row that nothing is fitted to, its own source is not.
 
 Errors of one source on one architecture are alike, so that many such rows are little more evidence than few: each weighs as one
 over the square root of how many there are. A class with rows of few sources has the wider quantile of its own and of its group.
@@ -68,10 +68,10 @@ def question_of(case: Case, predicted: float, floor_s: float) -> Question:
     """
     timed = quantity(case) == "time" and np.isfinite(floor_s)
     time_s = case.batch / predicted if case.metric in RATES else predicted
-    served = isinstance(case.pattern, ServingPattern)
-    batch = case.pattern.batch if isinstance(case.pattern, ServingPattern) else LARGE if _alone(case) else case.batch
-    return Question(platform=platform_of(case.spec, case.stack_id), batch=batch,
-                    precision=case.precision if case.ops or served else "fp32", explained=floor_s / time_s if timed else 1.0)  # fmt: skip
+    question = Question(platform=platform_of(case.spec, case.stack_id), explained=floor_s / time_s if timed else 1.0)
+    if isinstance(case.pattern, ServingPattern):
+        return replace(question, precision=case.precision, batch=case.pattern.batch)
+    return replace(question, precision=case.precision if case.ops else "fp32", batch=LARGE if _alone(case) else case.batch)
 
 
 def with_intervals(calibration: Calibration, cases: Sequence[Case], predicted: Array, least_s: Array, fold: str) -> Calibration:
@@ -199,7 +199,8 @@ def intervals(
             spread = _spread(case, predicted[i], floor_s, calibration, trusted)
             if case.metric == "energy_j":
                 timed = replace(case, metric="latency_s")
-                spread = spread_of_product(_spread(timed, predict([timed], calibration)[0], floor_s, calibration, trusted), spread)
+                time_s = predict([timed], calibration)[0]
+                spread = spread_of_product(_spread(timed, time_s, floor_s, calibration, trusted), spread)
         else:
             continue
         a, b = (spread.low, spread.high) if case.metric in RATES else (-spread.high, -spread.low)

@@ -164,7 +164,8 @@ def accuracy() -> str:
              "gpu power": "power of a GPU that runs a network", "gpu kernel power": "power of one GPU kernel"}  # fmt: skip
     head = ("| | roofline | three constants | archsim, seen rows | not seen | 90 % of them below | their 80 % intervals hold |\n"
             "| --- | --: | --: | --: | --: | --: | --: |\n")  # fmt: skip
-    lines = [_accuracy_row(name, sight[what].get("seen"), sight[what].get("unseen")) for what, name in whats.items() if what in sight]
+    lines = [_accuracy_row(name, *(sight[what].get(one) for one in ("seen", "unseen"))) for what, name in whats.items()
+             if what in sight]  # fmt: skip
     lines += [_accuracy_row(f"served language model, {of['quantity']}", None, of) for of in served]
     return head + "".join(lines)
 

@@ -91,7 +91,8 @@ def test_an_interval_is_wider_where_the_nearest_rows_are_farther() -> None:
 
     seen = (rows("pascal", "gtx_1080", "a", 9), rows("pascal", "gtx_1080", "b", 3), rows("maxwell", "gtx_980", "b", 5))
     spread = constants.Spread(rows=17, low=-0.2, high=0.2, median=0.1, p90=0.3, origin="held-out source, 17 rows")
-    made = replace(constants.default(), spreads={"gpu inference": spread}, slopes={"gpu network": {"architecture": math.log(1.25), "elsewhere": math.log(1.6)}},
+    made = replace(constants.default(), spreads={"gpu inference": spread},
+                   slopes={"gpu network": {"architecture": math.log(1.25), "elsewhere": math.log(1.6)}},
                    evidence={"gpu inference": seen})  # fmt: skip
 
     def found(architecture: str, device: str, without: str = "") -> tuple[str, float, str]:
