@@ -259,10 +259,10 @@ def calibrate_command(
     from archsim.evidence.family import serving_files
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import cross_validate, thinned, with_times
-    from archsim.validation.evaluation import device_files, selected_rows
+    from archsim.validation.evaluation import ValidationSettings, device_files, predictions, selected_rows
     from archsim.validation.fit import TOLD, fit, fittable, kept, told, unchanged
     from archsim.validation.interval import with_intervals
-    from archsim.validation.predict import floors, predict, prepare
+    from archsim.validation.predict import floors, prepare
 
     for path in measurements:
         if out is not None and Path(out.path).resolve() == Path(spec_beside(path)).resolve():
@@ -297,11 +297,12 @@ def calibrate_command(
     if intervals:
         # No constant was fitted to rows of the other kind of device, nor to any of a served model, so all of them are held out.
         served = [] if of_energy or measurements else read_files(serving_files())[0]
-        others = fittable([*(case for case in every if kind not in (None, case.spec.kind)), *served], result)
+        others = [*(case for case in every if kind not in (None, case.spec.kind)), *served]
         with Progress() as tell:
             held_out = cross_validate(rows, rows, answer, intervals, wanted, tell, workers=workers)
-        rows, predicted = [*rows, *others], np.concatenate([held_out, predict(others, result)])
-        result = with_intervals(result, rows, predicted, floors(prepare(rows)), intervals)
+            predicted, least_s, *_ = predictions(others, ValidationSettings(calibration=result, baselines=()), tell)
+        result = with_intervals(result, [*rows, *others], np.concatenate([held_out, predicted]),
+                                np.concatenate([floors(prepare(rows)), least_s]), intervals)  # fmt: skip
     note(f"median error {100 * record.median_before:.1f} % -> {100 * record.median_after:.1f} %")
     for why, which in unchanged(shares, given, wanted, only_told).items():
         note(f"{why}: {_listed(which)}")

@@ -89,14 +89,15 @@ def intervals_of(
     """The spread of each class, how its errors grow by group and feature, and the rows behind it, from predictions of rows on one
     device that were held out by a `fold`.
 
-    least_s: what a roofline needs for each [s], NaN where it has no answer
+    least_s: what a roofline needs for each [s], NaN where it has no answer; rows without a prediction do not count
 
     Quantiles of |log(predicted / measured)| / scale sit at rank ceil((n + 1) level), so that a new row falls inside with at least
     the probability `level` (Vovk et al. 2005; Lei et al. 2018, section 2.2; weights: Tibshirani et al. 2019).
     """
-    absolute = [i for i, case in enumerate(cases)
-                if (case.anchor, case.group, case.system) == (None, None, None) and case.metric != "clock_hz"]  # fmt: skip
-    rows, errors = [cases[i] for i in absolute], np.abs(log_errors(cases, predicted)[absolute])
+    absolute = [i for i, case in enumerate(cases) if predicted[i] > 0.0
+                and (case.anchor, case.group, case.system) == (None, None, None) and case.metric != "clock_hz"]  # fmt: skip
+    rows = [cases[i] for i in absolute]
+    errors = np.abs(log_errors(rows, predicted[absolute]))
     names = np.array([class_of(case) for case in rows])
     groups = np.array([group_of(name) for name in names])
     evidence = evidence_of(rows, names.tolist())
