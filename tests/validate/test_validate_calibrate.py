@@ -179,14 +179,17 @@ def test_what_a_fit_could_not_change_is_said_and_kept(write, tmp_path):
     pytest.importorskip("scipy")
     out = str(tmp_path / "constants.toml")
     found = CliRunner().invoke(
-        calibrate_command, ["--measurements", write(*ROWS), "--fit", "cpu.", "--fit", "gemm.", "--out", out]
+        calibrate_command, ["--measurements", write(*ROWS), "--fit", "cpu.", "--fit", "gemm.", "--intervals", "source", "--out", out]
     )
     assert found.exit_code in (0, 1), found.output
     assert "unchanged, because no row depends on them: " in found.output
     assert "gemm.kappa" in found.output
     assert "unchanged, because their range is one value: " in found.output
     assert "unchanged, because the rows do not tell them from others or at all: " in found.output
-    before, after = default().constants, load(out).constants
+    again = load(out)
+    assert {one.source for one in again.evidence["cpu inference"]} == {"me"}
+    assert again.spreads == default().spreads  # two rows are too few for quantiles of their own
+    before, after = default().constants, again.constants
     moved = [name for name in before if before[name].value != after[name].value]
     assert moved == ["cpu.mlas"]  # what these rows do not tell is as it was, not at its prior
 
