@@ -171,7 +171,7 @@ def trust(e: Estimate) -> list[tuple[str, Any]]:
     said = runs_of_others(e)
     more = len(said) - FIRST_MEASURED
     seen = [*said[:FIRST_MEASURED], *([f"{more} more: --all"] if more > 0 else [])]
-    off = (f"half of such predictions are within {100 * e.held_out.median:.0f} %, nine in ten within "
+    off = (f"{e.held_out.like}: half within {100 * e.held_out.median:.0f} %, nine in ten within "
            f"{100 * e.held_out.p90:.0f} %; ") if e.held_out.rows else ""  # fmt: skip
     expected = [f"{off}{e.stack_rows.short}", *filter(None, [own_rows(e.spec)])]
     near = [] if e.references or e.nearest is None else [("nearest", _run_words(e, [e.nearest], listed=True))]

@@ -21,12 +21,12 @@ from archsim.base.record import LABEL, ByIdentity, Identified
 from archsim.base.schema import Form, Word, problems_of
 from archsim.base.toml import read_document
 from archsim.calibration.derived import values_of
-from archsim.calibration.nearness import CARD, ELSEWHERE, Evidence, Platform, basis, step_of
+from archsim.calibration.nearness import FEATURES, LIKE, Evidence, Platform, Question, basis, step_of
 
 FILE = "default.toml"  # of the constants where none are named; the tests have theirs (conftest.py)
 FULL = "full"  # the efficiency of a kernel family that loses nothing beyond what the bounds say; no constant
 EXTRAPOLATED = "extrapolated"
-NETWORKS = ("inference", "training")  # classes of whole networks, whose intervals are wider where rows are far
+SERVED = "served"  # how the names of classes of models begin that an engine serves, which rest on rows of kernels
 NORMAL_80 = 1.2816  # standard deviations on either side of the mean that hold 80 % of a normal distribution
 ENERGY = "energy."  # how the names of the constants begin that powers are fitted with
 WIDER = 1.5  # how much wider an interval is where predictions are made otherwise than those of the rows. A choice, not a fit.
@@ -67,14 +67,12 @@ EvidenceRow = Annotated[tuple[Word, Word, Word, Word, Annotated[int, Field(ge=1)
 class IntervalForm(Form):
     """The spread of each class, at the stated level, and what was measured.
 
-    stacks: those whose rows gave the spreads
-    wider: how much wider an interval is where the nearest rows are of the card, of its architecture, of neither
+    slopes: group of classes -> how the log of its errors grows with each of `FEATURES`
     evidence: class -> [architecture, device, stack, source, rows]
     """
 
     level: Annotated[float, Field(gt=0, lt=1)]
-    stacks: list[Word] = []
-    wider: Annotated[list[Annotated[float, Field(ge=1, le=WIDEST)]], Field(min_length=3, max_length=3)] = [1.0, 1.0, 1.0]
+    slopes: dict[Word, dict[Word, Annotated[float, Field(ge=0, le=WIDEST)]]] = {}
     classes: dict[Word, SpreadForm]
     evidence: dict[Word, list[EvidenceRow]] = {}
 
@@ -127,7 +125,8 @@ class Spread:
     """Errors of one class of predictions on rows that no constant had seen.
 
     `low` and `high` are quantiles of log(predicted / measured) that hold the level's share of the `rows`; `median` and
-    `p90` are of |predicted / measured - 1|. Without rows it is a prior. `basis`: what the rows nearest to a prediction are of.
+    `p90` are of |predicted / measured - 1|. Without rows it is a prior. That of a class is of its surest question; that of a
+    question is wider by its features. `basis`: what the rows nearest to it are of; `like`: whose errors these are.
     """
 
     rows: int
@@ -137,6 +136,12 @@ class Spread:
     p90: float
     origin: str = field(metadata=LABEL)
     basis: str = ""
+    like: str = ""
+
+    def scaled(self, factor: float) -> Spread:
+        """With all logs of errors times a factor."""
+        median, p90 = (math.expm1(factor * math.log1p(share)) for share in (self.median, self.p90))
+        return replace(self, low=factor * self.low, high=factor * self.high, median=median, p90=p90)
 
     def around(self, value: float) -> tuple[float, float]:
         """Where a measured value is expected around a predicted one, [P exp(-high), P exp(-low)]."""
@@ -155,6 +160,22 @@ def spread_of_product(first: Spread, second: Spread) -> Spread:
     0.5
     """
     return replace(second, low=-math.hypot(first.low, second.low), high=math.hypot(first.high, second.high))
+
+
+def group_of(name: str) -> str:
+    """The classes whose errors grow alike: of networks, of powers, of served models; kernels and powers by clock stand alone.
+
+    >>> group_of("gpu training"), group_of("gpu kernel power"), group_of("gpu served time")
+    ('gpu network', 'gpu power', 'gpu served')
+    """
+    kind, _, what = name.partition(" ")
+    alike = {SERVED: what.startswith(SERVED), what: what in ("by clock", "kernel"), "power": what.endswith(("power", "units"))}
+    return f"{kind} {next((group for group, inside in alike.items() if inside), 'network')}"
+
+
+def rests_on(name: str) -> str:
+    """The class whose rows are near to a question of this class: its own, and that of kernels for a model that is served."""
+    return name if f" {SERVED} " not in name else f"{name.partition(' ')[0]} kernel"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,10 +199,9 @@ class Calibration(Identified):
     version: str
     constants: Mapping[str, Constant]
     level: float
-    stacks: tuple[str, ...]  # with measured rows behind the spreads; any other stack is an extrapolation
     spreads: Mapping[str, Spread]
     fit: FitRecord | None
-    wider: tuple[float, ...] = (1.0, 1.0, 1.0)  # of an interval, by how near the nearest rows are
+    slopes: Mapping[str, Mapping[str, float]] = field(default_factory=dict)  # of the log of errors, by group and feature
     evidence: Mapping[str, tuple[Evidence, ...]] = field(default_factory=dict)  # the rows behind the spread of each class
     energy_fit: FitRecord | None = None  # that of the constants of energy, which are fitted to powers, after the times
 
@@ -195,25 +215,30 @@ class Calibration(Identified):
         """The values of several constants, in order."""
         return _gathered(ByIdentity(self), names)
 
-    def spread_of(self, kind: str, what: str, platform: Platform, modelled: bool = True, without: str = "") -> tuple[str, Spread]:
+    def spread_of(self, kind: str, what: str, question: Question, modelled: bool = True, without: str = "") -> tuple[str, Spread]:
         """The class of a prediction, with its spread: `what` (inference, training, kernel, power) on this kind of device.
 
-        The interval of a network is wider where the nearest rows are not of the card. For a fidelity that is not the one that was
-        `modelled` for accuracy, for a stack without measured rows and for an architecture without any, the class is an
-        extrapolation. `without`: a source whose rows do not count.
+        half width = quantile of the class x exp(slopes of its group . features of the question)
+
+        For a fidelity that is not the one that was `modelled` for accuracy, for software and for an architecture
+        without measured rows, the class is an extrapolation; one without rows has the widest spread of all that have. `without`:
+        a source whose rows do not count. Source: Lei et al. 2018, section 5.2.
         """
         name = f"{kind} {what}"
-        spread = self.spreads.get(name) or max(self.spreads.values(), key=lambda s: s.high - s.low)
-        behind = [one for one in self.evidence.get(name, ()) if one.source != without]
-        step = step_of(behind, platform) if behind else CARD
-        known = name in self.spreads and platform.stack in self.stacks and step != ELSEWHERE
-        nearness = self.wider[step] if what in NETWORKS else 1.0
-        factor = nearness if modelled else WIDER * nearness
+        behind = [one for one in self.evidence.get(rests_on(name), ()) if one.source != without]
+        features, step = question.features(behind), step_of(behind, question.platform)
+        classes = [name] if name in self.spreads else list(self.spreads)
+        spread = max((self.spreads[one].scaled(self.scale(one, features)) for one in classes), key=lambda s: s.high - s.low)
         if not any(known_class.startswith(f"{kind} ") for known_class in self.spreads):
             spread = replace(spread, rows=0, origin=f"no row of a {kind.upper()}: {spread.origin}")
-        found = replace(spread, low=factor * spread.low, high=factor * spread.high, basis=basis(behind, platform),
-                        origin=spread.origin if factor == 1.0 else f"{factor:.3g} times {spread.origin}")  # fmt: skip
-        return (name, found) if modelled and known else (f"{name} {EXTRAPOLATED}", found)
+        spread = replace(spread if modelled else spread.scaled(WIDER), basis=basis(behind, question.platform), like=LIKE[step])
+        far = features[FEATURES.index("elsewhere")] + features[FEATURES.index("software")]
+        return name if modelled and name in self.spreads and not far else f"{name} {EXTRAPOLATED}", spread
+
+    def scale(self, name: str, features: tuple[float, ...]) -> float:
+        """How much larger errors of a class are for these features than for the surest question."""
+        slopes = self.slopes.get(group_of(name), {})
+        return math.exp(sum(slopes.get(feature, 0.0) * value for feature, value in zip(FEATURES, features, strict=True)))
 
     def with_values(self, values: Mapping[str, float]) -> Calibration:
         """The same calibration with some values replaced, on every core; used by fits and sensitivity studies."""
@@ -288,8 +313,8 @@ def load(place: str | Path | Traversable) -> Calibration:
     spreads = {name: Spread(**row.model_dump()) for name, row in form.interval.classes.items()}
     fit, energy_fit = (None if record is None else _fit_record(record) for record in (form.fit, form.energy_fit))
     return Calibration(
-        version=form.version, constants=constants, level=form.interval.level, stacks=tuple(form.interval.stacks),
-        spreads=spreads, fit=fit, energy_fit=energy_fit, wider=tuple(form.interval.wider),
+        version=form.version, constants=constants, level=form.interval.level,
+        spreads=spreads, fit=fit, energy_fit=energy_fit, slopes=form.interval.slopes,
         evidence={name: tuple([_evidence(*row) for row in rows]) for name, rows in form.interval.evidence.items()},
     )  # fmt: skip
 
@@ -324,8 +349,11 @@ def dump(calibration: Calibration) -> str:
             f"{json.dumps(name)} = {{ value = {_real(c.value)}, low = {_real(c.low)}, high = {_real(c.high)}{flag}{by}, "
             f"origin = {json.dumps(c.origin)} }}"
         )
-    lines += ["", "[interval]", f"level = {_real(calibration.level)}", f"stacks = {json.dumps(calibration.stacks)}"]
-    lines += [f"wider = [{', '.join(map(_real, calibration.wider))}]", "", "[interval.classes]"]
+    lines += ["", "[interval]", f"level = {_real(calibration.level)}"]
+    lines += ["", "[interval.slopes]"]
+    lines += [f"{json.dumps(name)} = {{ {', '.join(f'{feature} = {_real(slope)}' for feature, slope in slopes.items())} }}"
+              for name, slopes in calibration.slopes.items()]  # fmt: skip
+    lines += ["", "[interval.classes]"]
     for name, s in calibration.spreads.items():
         lines.append(
             f"{json.dumps(name)} = {{ rows = {s.rows}, low = {_real(s.low)}, high = {_real(s.high)}, median = {_real(s.median)}, "

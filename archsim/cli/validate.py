@@ -239,10 +239,10 @@ def calibrate_command(
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
-    Rows of split watched are never used. With rows of your own (--measurements) a constant changes only where they tell it; all
-    others keep what the shipped corpus gave. Constants of energy (--fit energy.) are fitted to power, energy, clocks and power
-    limits, all others to times. A constant that ends at the bound of its range is reported and the exit code is 1, because then
-    the model lacks something.
+    Nothing is fitted to rows of split watched; intervals count their errors. With rows of your own (--measurements) a constant
+    changes only where they tell it; all others keep what the shipped corpus gave. Constants of energy (--fit energy.) are fitted
+    to power, energy, clocks and power limits, all others to times. A constant that ends at the bound of its range is reported and
+    the exit code is 1, because then the model lacks something.
 
     \b
     Examples:
@@ -256,12 +256,13 @@ def calibrate_command(
     from archsim.calibration.constants import ENERGY, default, dump, load
     from archsim.device.catalog import spec_beside
     from archsim.evidence.case import with_power
+    from archsim.evidence.family import serving_files
     from archsim.evidence.readers import read_files
-    from archsim.validation.crossvalidate import FOLDS, cross_validate, thinned, with_times
-    from archsim.validation.evaluation import device_files, selected_rows
+    from archsim.validation.crossvalidate import cross_validate, thinned, with_times
+    from archsim.validation.evaluation import ValidationSettings, device_files, predictions, selected_rows
     from archsim.validation.fit import TOLD, fit, fittable, kept, told, unchanged
-    from archsim.validation.interval import intervals_of
-    from archsim.validation.predict import predict
+    from archsim.validation.interval import with_intervals
+    from archsim.validation.predict import floors, prepare
 
     for path in measurements:
         if out is not None and Path(out.path).resolve() == Path(spec_beside(path)).resolve():
@@ -274,7 +275,7 @@ def calibrate_command(
     with Progress() as tell:
         tell("reading")
         cases, skips = read_files(measurements, device_files(hw, measurements))
-    every = thinned(with_power(cases) if of_energy else with_times(cases), doubted=bool(intervals))
+    every = thinned(with_power(cases) if of_energy else with_times(cases), unfitted=bool(intervals))
     every, _ = selected_rows(every, [], hw=hw, disturbed=True)
     rows = [case for case in every if kind in (None, case.spec.kind)]
     with_time = fittable(rows, start) if rows else []
@@ -294,18 +295,14 @@ def calibrate_command(
     if of_energy:
         result = replace(result, version=given.version, fit=given.fit, energy_fit=record)
     if intervals:
-        others = [case for case in every if kind not in (None, case.spec.kind)]
+        # No constant was fitted to rows of the other kind of device, nor to any of a served model, so all of them are held out.
+        served = [] if of_energy or measurements else read_files(serving_files())[0]
+        others = [*(case for case in every if kind not in (None, case.spec.kind)), *served]
         with Progress() as tell:
             held_out = cross_validate(rows, rows, answer, intervals, wanted, tell, workers=workers)
-        # No constant was fitted to rows of the other kind of device, so all of them are held out.
-        predicted = np.concatenate([held_out, predict(others, result)])
-        measured_by = [*rows, *others]
-        spreads, wider, evidence = intervals_of(measured_by, predicted, start.level, intervals, FOLDS[intervals])
-        stacks = tuple(sorted({case.stack_id for case in measured_by}))
-        result = replace(
-            result, spreads={**start.spreads, **spreads}, stacks=start.stacks if of_energy else stacks,
-            wider=start.wider if of_energy else wider, evidence={**start.evidence, **evidence},
-        )  # fmt: skip
+            predicted, least_s, *_ = predictions(others, ValidationSettings(calibration=result, baselines=()), tell)
+        result = with_intervals(result, [*rows, *others], np.concatenate([held_out, predicted]),
+                                np.concatenate([floors(prepare(rows)), least_s]), intervals)  # fmt: skip
     note(f"median error {100 * record.median_before:.1f} % -> {100 * record.median_after:.1f} %")
     for why, which in unchanged(shares, given, wanted, only_told).items():
         note(f"{why}: {_listed(which)}")

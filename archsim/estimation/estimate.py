@@ -70,7 +70,7 @@ def estimate_of(
     latency = math.fsum(result.timeline.op_time_s[0].tolist())
     split = {name: math.fsum(result.energy[name][0].tolist()) for name in COMPONENTS}
     energy = math.fsum(split.values())
-    kind, spread = class_of(request)
+    kind, spread = class_of(request, result)
     device, power = request.device, energy / latency
     found = Estimate(
         **request.labels, task=request.task, optimiser=request.optimiser, batch=request.batch, sample=request.trace.sample,
@@ -82,7 +82,8 @@ def estimate_of(
         held_out=replace(spread, basis="; ".join(filter(None, (spread.basis, own_rows(request.spec))))),
         stack_rows=rows_of(request.stack), throughput_per_s=request.batch / latency,
         power_w=power, power_interval_w=power_interval(request, power),
-        energy_j=power * latency, energy_interval_j=energy_interval(request, power * latency), energy_budget_j=energy_budget,
+        energy_j=power * latency, energy_interval_j=energy_interval(request, result, power * latency),
+        energy_budget_j=energy_budget,
         throughput_per_w=request.batch / latency / power, energy_breakdown_j=split,
         power_limit_w=first_of(device.power.tdp if request.limit is None else request.limit),
         power_boundary=device.power.boundary, power_over_time=lambda: power_curve(request, result),
@@ -254,7 +255,7 @@ def warnings_of(request: Request, result: Run) -> tuple[str, ...]:
     for key, value in without_effect(request).items():
         why = f": it is {value} already" if value else f"; {read_by(request, key)}" if read_by(request, key) else ""
         found.append(f"{key} changes no output of this estimate{why}")
-    kind, spread = class_of(request)
+    kind, spread = class_of(request, result)
     if kind.endswith(EXTRAPOLATED) and not spread.rows:
         found.append(f"no measured row of a {request.spec.kind.upper()} stands behind this: the interval is the widest of other "
                      "kinds of device, not one of its own")  # fmt: skip

@@ -16,6 +16,7 @@ from typing import Any
 from archsim.base.errors import ArchsimError
 from archsim.base.files import data_folder
 from archsim.calibration.constants import Calibration, Spread, spread_of_product
+from archsim.calibration.nearness import Question
 from archsim.cost.team import dispatch_clock
 from archsim.device.catalog import is_shipped, twins
 from archsim.device.device import Gpu
@@ -24,7 +25,7 @@ from archsim.device.variant import first_of, values_digest
 from archsim.estimation.clock import memory_clock_of
 from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.hardware import platform_of
-from archsim.estimation.pipeline import Run, idle_of, mean_clock, run
+from archsim.estimation.pipeline import Run, floor_s, idle_of, mean_clock, run, spread
 from archsim.estimation.request import Request, following
 from archsim.estimation.wall import WALL, wall_power
 from archsim.evidence.case import QUANTITY, SYSTEM_METRICS, TIMERS, Anchor, Case, DeviceGroup, error_of
@@ -261,23 +262,29 @@ OF_REQUEST: dict[str, Callable[[Request], str]] = {
 # ------------------------------------------------------------------------------------------------- how far predictions are off
 
 
-def class_of(request: Request) -> tuple[str, Spread]:
-    """The class of predictions that a request belongs to, and the spread of their errors on held-out rows.
+def class_of(request: Request, result: Run) -> tuple[str, Spread]:
+    """The class of predictions that a request belongs to, and the spread of their errors on held-out rows, for its `result`.
 
     Replayed graphs, cold caches, several streams, stacks that nobody measured, rules of fusion that were asked for, and
-    fidelities without fitted constants have no rows of their own: their class is an extrapolated one, with a wider spread. So is
-    it where the nearest rows are not of the card.
+    fidelities without fitted constants have no rows of their own: their class is an extrapolated one, with a wider spread. Of
+    the time of a fidelity that is a roofline itself, none is explained by one.
     """
     seen = rows_of(request.stack).own > 0 and request.asked.get("fusion") is None
     modelled = request.fidelity.calibrated and seen and not (request.graph or request.cold) and request.streams == 1
     what = "inference" if request.task == "inference" else "training"
-    return request.calibration.spread_of(request.spec.kind, what, platform_of(request.spec, request.stack.id), modelled)
+    least_s = spread(floor_s(request, result.lowered.kernels), result.lowered.plan_of)[0].sum() * request.fidelity.calibrated
+    question = replace(_question(request), explained=float(least_s / result.latency_s[0]))
+    return request.calibration.spread_of(request.spec.kind, what, question, modelled)
+
+
+def _question(request: Request) -> Question:
+    return Question(platform=platform_of(request.spec, request.stack.id), precision=request.precision, batch=request.batch)
 
 
 def trust(request: Request) -> str:
     """How far a time of this request may be off, in words."""
-    kind, spread = class_of(request)
-    low, high = (100 * (math.exp(-end) - 1) for end in (spread.high, spread.low))
+    kind, off = class_of(request, run(request))
+    low, high = (100 * (math.exp(-end) - 1) for end in (off.high, off.low))
     share = f"{100 * request.calibration.level:.0f} %"
     return f"times are estimates ({kind}): in {share} of such cells the measured one lies from {low:+.0f} % to {high:+.0f} %"
 
@@ -294,29 +301,30 @@ def power_interval(request: Request, power: float) -> tuple[float, float]:
     >>> low < 175.0 < high <= 180.0  # the board's limit
     True
     """
-    device, spread = request.device, _power_spread(request)
+    device = request.device
     most = device.power.tdp if request.limit is None else request.limit
     idle, limit = (first_of(value) for value in (idle_of(request), most))
-    low, high = spread.around(power)
+    low, high = _power_spread(request).around(power)
     return max(min(idle, power), low), min(max(limit, power), high)
 
 
-def energy_interval(request: Request, energy: float) -> tuple[float, float]:
+def energy_interval(request: Request, result: Run, energy: float) -> tuple[float, float]:
     """Where a measured energy is expected around a predicted one [J], at the calibration's level.
 
     [E exp(-high), E exp(-low)], low and high of the product of time and power (`spread_of_product`)
 
     >>> from archsim.estimation.request import make_request
-    >>> low, high = energy_interval(make_request("alexnet", "gtx_1080"), 1.0)
+    >>> request = make_request("alexnet", "gtx_1080")
+    >>> low, high = energy_interval(request, run(request), 1.0)
     >>> low < 1.0 < high
     True
     """
-    return spread_of_product(class_of(request)[1], _power_spread(request)).around(energy)
+    return spread_of_product(class_of(request, result)[1], _power_spread(request)).around(energy)
 
 
 def _power_spread(request: Request) -> Spread:
     modelled = request.fidelity.calibrated and request.streams == 1
-    return request.calibration.spread_of(request.spec.kind, "power", platform_of(request.spec, request.stack.id), modelled)[1]
+    return request.calibration.spread_of(request.spec.kind, "power", _question(request), modelled)[1]
 
 
 def own_rows(spec: Spec) -> str:

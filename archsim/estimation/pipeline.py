@@ -25,6 +25,7 @@ from archsim.cost.dispatch import InputStage, SampleBatch
 from archsim.cost.energy import IDLE
 from archsim.cost.idle import idle_parts, idle_power, waiting_parts
 from archsim.cost.plan import PlanCost
+from archsim.cost.roofline import RooflineTerms, compute_bound, memory_bound
 from archsim.device.device import Cpu, Device, Gpu
 from archsim.device.variant import first_of
 from archsim.estimation.fidelity import ExecutionSetting
@@ -169,6 +170,14 @@ def priced(request: Request, kernels: Kernels) -> Priced:
     cost = request.fidelity.cost(kernels, ExecutionSetting(device=device, precision=pipe, request=request))
     host = dispatch.host_time(kernels, cost, request.stack, device, request.host, request.calibration)
     return Priced(device=device, kernels=kernels, cost=cost, host=host)
+
+
+def floor_s(request: Request, kernels: Kernels) -> Array:
+    """What the roofline needs for each plan [s], [D, O]: the larger of its arithmetic and of its traffic at the peaks."""
+    pipe = arithmetic(request.stack, request.device, request.precision)
+    terms = RooflineTerms(kernels=kernels, device=request.device, precision=pipe, clock=request.clock,
+                          threads=1 if request.threads is None else request.threads)  # fmt: skip
+    return np.maximum(compute_bound(terms), memory_bound(terms))
 
 
 def scheduled(request: Request, lowered: Lowered, costs: Priced, observers: Sequence[Observer] = ()) -> Run:

@@ -16,6 +16,7 @@ from archsim.base.files import LIMITS
 from archsim.base.record import Answer
 from archsim.base.units import parse, show
 from archsim.calibration.constants import Calibration, Spread, default
+from archsim.calibration.nearness import Question
 from archsim.cost.power import within_heat
 from archsim.cost.switched import highest_clock, memory_family, voltage, voltage_line
 from archsim.cost.units import at_other_clocks, package_power, unit_power
@@ -204,7 +205,7 @@ def power_by_unit(
     core = first_of(now.core)
     parts, at_work = use.parts_at(core), use.shares_at(core)
     power, idle = math.fsum(parts.values()), math.fsum(parts[part] for part in of.idle)
-    kind, spread = constants.spread_of(spec.kind, of.errors, platform_of(spec, spec.identity.default_stack))
+    kind, spread = constants.spread_of(spec.kind, of.errors, Question(platform=platform_of(spec, spec.identity.default_stack)))
     spread = replace(spread, rows=0, basis="") if spec.kind == "cpu" else spread
     low, high = spread.around(power)
     within = clock_within(use.power_at, use.limit, core)

@@ -9,7 +9,7 @@ from archsim.base.errors import ArgumentError
 from archsim.base.record import Answer
 from archsim.base.units import show
 from archsim.base.version import __version__
-from archsim.calibration.constants import WIDER
+from archsim.calibration.nearness import Question
 from archsim.cost.bounds import bound_word
 from archsim.device.variant import first_of
 from archsim.estimation.hardware import platform_of
@@ -123,8 +123,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
     learned, active = parameters_of(plan.model)
     tokens, power = plan.batch * plan.output, total.energy_j / total.time_s
     most_w = first_of(plan.spec.device.power.tdp) * plan.devices
-    at = platform_of(plan.spec, plan.stack.id)
-    (kind, time), (_, energy) = (served_spread(plan.calibration, "gpu", at, of) for of in (TIME, POWER))
+    (kind, time), (_, rate), (_, energy) = (served_spread(plan, of) for of in (TIME, "tokens", POWER))
     (low, high), recorded = energy.around(power), plan.stack.serving.graph_sequences
     return GenerationEstimate(
         network=plan.model.name, hardware=plan.spec.identity.id, hardware_name=plan.spec.identity.name, engine=plan.stack.id,
@@ -134,7 +133,7 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         speculative=plan.speculative, parameters=learned, active_parameters=active,
         ttft_s=read.time_s, ttft_interval_s=time.around(read.time_s), ttft_first_s=first.first_s, ttft_mean_s=first.mean_s,
         tpot_s=tpot, tpot_interval_s=time.around(tpot), e2e_s=total.time_s, e2e_interval_s=time.around(total.time_s),
-        tokens_per_s=tokens / total.time_s, tokens_per_s_interval=time.around(tokens / total.time_s),
+        tokens_per_s=tokens / total.time_s, tokens_per_s_interval=rate.around(tokens / total.time_s),
         total_tokens_per_s=plan.batch * (plan.input + plan.output) / total.time_s,
         energy_j=total.energy_j, energy_per_token_j=total.energy_j / tokens,
         energy_per_token_interval_j=energy.around(total.energy_j / tokens), power_w=power,
@@ -143,10 +142,9 @@ def estimate_of(plan: ServingPlan) -> GenerationEstimate:
         max_context=largest_context(plan, min(plan.batch, most)), waves=waves,
         limited_by={"prefill": read.limited_by, "decode": rest.limited_by},
         phases={"prefill": _phase(read), "decode": _phase(rest)}, interval_level=plan.calibration.level, interval_class=kind,
-        interval_basis=f"the errors of {time.rows} held-out rows of class {kind} and, for energy, {WIDER:g} times those of "
-        f"{energy.rows} of gpu power: single runs, none of them of a model that an engine serves; no class of served models is "
-        "fitted",
-        basis=basis(plan, energy.basis), references=references_of(plan), benchmark=command(plan),
+        interval_basis=f"the errors of {time.rows} rows of class {kind}, {rate.rows} of rates and "
+        f"{energy.rows} of powers and energies, to none of which a constant was fitted",
+        basis=basis(plan), references=references_of(plan), benchmark=command(plan),
         warnings=tuple(said for said, holds in {
             f"the cache of {plan.batch} requests does not fit: {most} run at once, in {waves} waves": waves > 1,
             f"steps of more than {recorded} sequences are not replayed as graphs": plan.batch > recorded > 0 and plan.graph,
@@ -163,9 +161,10 @@ def too_large(plan: ServingPlan) -> str:
             f"more devices (--tp), narrower --weights or --kv, or a shorter context would help")  # fmt: skip
 
 
-def basis(plan: ServingPlan, power: str) -> dict[str, str]:
-    """What each number rests on: the nearest measured rows, of which `power` says those of powers."""
-    kernels = plan.calibration.spread_of("gpu", "kernel", platform_of(plan.spec, plan.stack.id))[1].basis
+def basis(plan: ServingPlan) -> dict[str, str]:
+    """What each number rests on: the nearest measured rows."""
+    asked = Question(platform=platform_of(plan.spec, plan.stack.id))
+    kernels, power = (plan.calibration.spread_of("gpu", what, asked)[1].basis for what in ("kernel", "power"))
     near = f"nearest evidence: kernels, {kernels}" if kernels else "nearest evidence: none for kernels of this architecture"
     return {
         "ttft_s": near, "tpot_s": near, "tokens_per_s": near,

@@ -11,9 +11,10 @@ from typing import Any
 
 from archsim.base.errors import ArchsimError, Unsupported
 from archsim.base.record import by_key, kept
-from archsim.calibration.constants import Calibration, Spread
-from archsim.calibration.nearness import Platform
+from archsim.calibration.constants import SERVED, Calibration, Spread
+from archsim.calibration.nearness import Question
 from archsim.device.variant import first_of
+from archsim.estimation.hardware import platform_of
 from archsim.evidence import network_rows
 from archsim.evidence.case import Case, ServingPattern, error_of
 from archsim.evidence.family import serving_files
@@ -118,13 +119,19 @@ def _steady(plan: ServingPlan, pattern: ServingPattern, metric: str) -> float:
     return values[metric]
 
 
-def served_spread(calibration: Calibration, kind: str, platform: Platform, quantity: str) -> tuple[str, Spread]:
-    """The class of single runs that an interval stands on, and the spread of its errors.
+def served_class(quantity: str) -> str:
+    """The class of errors of a quantity of a served model, without the kind of device.
 
-    Times of static batches have the spread of networks. Rates under load, powers and energies depend on how an engine mixes
-    prompts and answers, which single runs say nothing of: theirs is wider, as that of any class that is extrapolated.
+    >>> served_class("energy"), served_class("end to end")
+    ('served power', 'served time')
     """
-    return calibration.spread_of(kind, "power" if quantity == POWER else "inference", platform, modelled=quantity == TIME)
+    return f"{SERVED} {({'tokens': RATE, 'power': POWER, 'energy': POWER}).get(quantity, TIME)}"
+
+
+def served_spread(plan: ServingPlan, quantity: str) -> tuple[str, Spread]:
+    """The class of errors of a quantity of a plan, and their spread."""
+    question = Question(platform=platform_of(plan.spec, plan.stack.id), precision=plan.precision, batch=plan.batch)
+    return plan.calibration.spread_of("gpu", served_class(quantity), question)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

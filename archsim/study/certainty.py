@@ -26,6 +26,7 @@ from statistics import NormalDist
 
 import numpy as np
 
+from archsim.calibration.nearness import Question
 from archsim.cost.cost import Array
 from archsim.estimation.hardware import platform_of
 from archsim.estimation.request import Request
@@ -165,7 +166,8 @@ def _width(request: Request, part: str, clocks: bool, batches: bool) -> float:
     """
     width = LIMITED[part]
     if clocks and part != "time":
-        _, spread = request.calibration.spread_of(request.spec.kind, "by clock", platform_of(request.spec, request.stack.id))
+        question = Question(platform=platform_of(request.spec, request.stack.id))
+        _, spread = request.calibration.spread_of(request.spec.kind, "by clock", question)
         power = 0.5 * (spread.high - spread.low)
         width = power if part == "power" else math.hypot(LIMITED["time"], power)
     return math.hypot(width, BATCHES) if batches and part != "power" else width

@@ -17,6 +17,7 @@ from archsim.cost.cost import Array
 from archsim.estimation import fidelity
 from archsim.estimation.die import die_columns
 from archsim.estimation.measured import class_of
+from archsim.estimation.pipeline import run
 from archsim.estimation.request import Request
 from archsim.study.grid import outcomes
 from archsim.study.knob import CHOICES
@@ -206,8 +207,9 @@ def repeat(request: Request, knobs: Sequence[str], rows: Sequence[dict[str, Any]
     except ArchsimError:
         return
     told = dict(zip(some, found.tolist(), strict=True))
+    _, spread = class_of(request, run(request))
     for point, row in zip(points, rows, strict=True):
-        low, high = class_of(request)[1].around(row["latency_s"])
+        low, high = spread.around(row["latency_s"])
         latency = told.get(point, np.nan)
         row |= {"simulated_s": latency, "held": float(not (latency < low or latency > high))}
 

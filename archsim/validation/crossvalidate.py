@@ -13,7 +13,7 @@ from archsim.base.record import by_key
 from archsim.calibration.constants import ENERGY, Calibration
 from archsim.cost.cost import Array
 from archsim.estimation.clock import clock_and_limit
-from archsim.evidence.case import DOUBTED, UNSIMULATED, Case, with_power
+from archsim.evidence.case import UNSIMULATED, Case, with_power
 from archsim.validation.fit import Problem, robust_least_squares, weights, with_priors
 from archsim.validation.predict import predict
 
@@ -120,7 +120,7 @@ def cross_validate(
             return key(case) == own
 
         times, powers = fits[kind]
-        constants = times.without(unseen) if of_times else calibration
+        constants = times.without(unseen) if of_times and any(map(unseen, times.cases)) else calibration
         if of_energy and any(depends_on_power(case) for case in held) and any(unseen(case) for case in powers.cases):
             constants = powers.without(unseen, constants.before_energy_fit(of_energy))
         result[inside] = predict(held, constants)
@@ -144,13 +144,13 @@ def carries_over(case: Case) -> bool:
     return bool(kinds) and all(kind.op in NOT_FITTED or getattr(kind, "window", 0) for kind in kinds)
 
 
-def thinned(cases: Sequence[Case], most: int = ROWS_PER_SOURCE, doubted: bool = False) -> list[Case]:
+def thinned(cases: Sequence[Case], most: int = ROWS_PER_SOURCE, unfitted: bool = False) -> list[Case]:
     """The rows that may be fitted, at most `most` of each source and device kind, evenly picked in file order.
 
-    All rows without ops: they cost nothing to predict. `doubted`: also rows that their source contradicts, which intervals count.
+    All rows without ops: they cost nothing to predict. `unfitted`: also rows to which nothing is fitted, which intervals count.
     """
     found = by_key(((case.source, case.spec.kind, case.fitted), case) for case in cases
-                   if (case.fitted or (doubted and case.split == DOUBTED)) and not carries_over(case))  # fmt: skip
+                   if (case.fitted or unfitted) and not carries_over(case))  # fmt: skip
     picked = []
     for rows in found.values():
         bare = [row for row in rows if isinstance(row.pattern, UNSIMULATED)]

@@ -25,7 +25,7 @@ from archsim.stack.stack import STACK_KEYS
 from archsim.trace.file import canonical as exact_network
 from archsim.validation.baseline import BASELINES, PLAIN, Conditions, batch_times, constants_of, plain_values, roofline
 from archsim.validation.interval import intervals
-from archsim.validation.predict import Group, evaluate, prepare, simulated_pattern, together
+from archsim.validation.predict import Group, evaluate, floors, prepare, simulated_pattern, together
 from archsim.validation.score import Order, Pairs, Score, device_order, pairs_in_order, score
 
 Tell = Callable[[str], None]
@@ -173,7 +173,7 @@ def validate(
     cases: Sequence[Case], skips: Sequence[Skip], settings: ValidationSettings, tell: Tell = lambda text: None
 ) -> Validation:
     """Predict and score. A case whose prediction fails, or is no positive number, becomes a skip."""
-    predicted, baselines, failed = predictions(cases, settings, tell)
+    predicted, least_s, baselines, failed = predictions(cases, settings, tell)
     keep = np.isfinite(predicted) & (predicted > 0)
     left = [
         Skip(line=case.line, file=case.file, fields=case.fields, reason=failed.get(i, "the prediction is no positive number"))
@@ -185,7 +185,7 @@ def validate(
     if PLAIN in settings.baselines:
         tell("the words of each row")
         baselines[PLAIN], conditions = plain_values(cases, settings.calibration, settings.fidelity)
-    low, high = intervals(cases, predicted, settings.calibration,
+    low, high = intervals(cases, predicted, least_s[keep], settings.calibration,
                           trusted=find(settings.fidelity).calibrated and not settings.without)  # fmt: skip
     error = errors(cases, predicted)
     groups, overall = (group_scores(cases, {name: column(cases, name) for name in by}, predicted, low, high, baselines)
@@ -208,12 +208,14 @@ def errors(cases: Sequence[Case], predicted: Array) -> Array:
 
 def predictions(
     cases: Sequence[Case], settings: ValidationSettings, tell: Tell = lambda text: None
-) -> tuple[Array, dict[str, Array], dict[int, str]]:
-    """Predictions of all cases in the units of their metrics, those of the baselines, and why some have none, which are NaN.
+) -> tuple[Array, Array, dict[str, Array], dict[int, str]]:
+    """Predictions of all cases in the units of their metrics, what a roofline needs for each [s], predictions of the baselines,
+    and why some have none, which are NaN.
 
     Cases are predicted in parts, so that an error in one leaves the others predicted.
     """
     predicted, baselines, failed = np.full(len(cases), np.nan), dict[str, Array](), dict[int, str]()
+    least_s = predicted.copy()
     if "roofline" in settings.baselines:
         baselines["roofline"] = predicted.copy()
     prepared: list[Group] = []
@@ -236,7 +238,7 @@ def predictions(
             waiting += finer
             failed |= {} if finer else dict.fromkeys(part, str(error).splitlines()[0])
             continue
-        predicted[part] = values
+        predicted[part], least_s[part] = values, floors(groups)
         if "roofline" in baselines:
             baselines["roofline"][part] = roofline(groups, settings.calibration)
         prepared += [replace(group, positions=np.array(part)[group.positions]) for group in groups]
@@ -246,7 +248,7 @@ def predictions(
     if "constants" in settings.baselines and prepared:
         tell("fitting the baseline")
         baselines["constants"] = constants_of(full, prepared)
-    return predicted, baselines, failed
+    return predicted, least_s, baselines, failed
 
 
 def _halves(part: list[int], cases: Sequence[Case]) -> list[list[int]]:

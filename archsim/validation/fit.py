@@ -22,6 +22,7 @@ from archsim.device.device import Device
 from archsim.device.variant import first_of
 from archsim.evidence.case import Case, with_power
 from archsim.lower.kernel import GpuKernels
+from archsim.validation.evaluation import ValidationSettings, predictions
 from archsim.validation.interval import log_errors
 from archsim.validation.predict import Group, evaluate, prepare
 
@@ -195,9 +196,9 @@ def fit(
 
 
 def fittable(cases: Sequence[Case], start: Calibration) -> list[Case]:
-    """The cases that the model gives a time at all: a view takes none, whatever the constants, and a ratio to it says nothing."""
+    """The cases that the model has an answer to: a view takes no time, whatever the constants, and a ratio to it says nothing."""
     with np.errstate(all="ignore"):
-        predicted = evaluate(prepare(cases), start)
+        predicted, *_ = predictions(cases, ValidationSettings(calibration=start, baselines=()))
     return [case for case, value in zip(cases, predicted, strict=True) if np.isfinite(value) and value > 0]
 
 

@@ -81,8 +81,21 @@ def summary(v: Validation, provenance: Mapping[str, str]) -> Record:
         "overall": by_quantity(lambda case: "all").get("all", {}),
         "networks": {name: record(group) for (name,), group in networks.items()},
         "by_source": by_quantity(lambda case: case.source), "by_kind": by_quantity(lambda case: case.spec.kind),
-        "by_class": by_quantity(class_of), "devices": devices, "skipped": dict(Counter(skip.reason for skip in v.skips)),
+        "by_class": by_quantity(class_of), "by_sight": by_sight(v), "devices": devices,
+        "skipped": dict(Counter(skip.reason for skip in v.skips)),
     }  # fmt: skip
+
+
+def by_sight(v: Validation) -> dict[str, dict[str, Record]]:
+    """The scores of times and powers by what was predicted: of rows that fits may use, `seen`, and of all others, `unseen`."""
+    found: dict[str, dict[str, Record]] = {}
+    groups = scores(
+        v, lambda case: f"{case.spec.kind} network" if is_network(case) else class_of(case),
+        lambda case: "seen" if case.fitted else "unseen", only=lambda case: quantity(case) in ("time", "power"),
+    )  # fmt: skip
+    for (what, sight), group in groups.items():
+        found.setdefault(what, {})[sight] = record(group)
+    return found
 
 
 def ablation(cases: Sequence[Case], calibration: Calibration, parts: Sequence[str], tell: Tell) -> dict[str, Record]:

@@ -23,7 +23,7 @@ from archsim.device.units import UnitClocks
 from archsim.device.variant import first_of
 from archsim.estimation.fidelity import FITTED, SIMULATED, Fidelity, find
 from archsim.estimation.measured import anchored, relative, request_of, value_of
-from archsim.estimation.pipeline import lowered_of, priced, scheduled
+from archsim.estimation.pipeline import floor_s, lowered_of, priced, scheduled, spread
 from archsim.estimation.request import Request
 from archsim.evidence import case as evidence
 from archsim.evidence.case import Case
@@ -111,6 +111,16 @@ def evaluate(
     result = np.full(sum(len(group.cases) for group in groups) if size is None else size, math.nan)
     for group in groups:
         result[group.positions] = _evaluate(group, calibration, model, without)
+    return result
+
+
+def floors(groups: Sequence[Group], size: int | None = None) -> Array:
+    """What a roofline needs for the ops of each prepared case [s], as `evaluate` orders them; NaN for those without ops."""
+    result = np.full(sum(len(group.cases) for group in groups) if size is None else size, math.nan)
+    for group in groups:
+        if group.lowered is not None:
+            plans = floor_s(group.requests[0], group.lowered.kernels)
+            result[group.positions] = [spread(plans, plan_of)[0].sum() for plan_of in group.plans]
     return result
 
 

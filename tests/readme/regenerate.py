@@ -155,26 +155,28 @@ def printed(line: str) -> str:
 
 
 def accuracy() -> str:
-    """Errors on whole networks, single kernels and power, from the frozen validation."""
-    frozen = json.loads((ROOT / "reports" / "validation" / "validation.json").read_text("utf-8"))
-    networks, classes, unseen = frozen["networks"], frozen["by_class"], frozen["cross_validation"].get("hardware", {})
-    rows = [
-        ("time of a network on a GPU", networks["gpu"], unseen.get("gpu")),
-        ("time of a network on a CPU", networks["cpu"], unseen.get("cpu")),
-        ("time of one GPU kernel or layer", classes["gpu kernel"]["time"], None),
-        ("time of one CPU kernel or layer", classes["cpu kernel"]["time"], None),
-        ("power of a GPU", classes["gpu power"]["power"], None),
-    ]
-    head = ("| | values | roofline | archsim | 90 % below | unseen device | in the 80 % interval |\n"
+    """Errors on rows that the model was made with and on others, from the frozen validation."""
+    folder = ROOT / "reports" / "validation"
+    sight = json.loads((folder / "validation.json").read_text("utf-8")).get("by_sight", {})
+    served = json.loads((folder / "served.json").read_text("utf-8"))["overall"]
+    whats = {"gpu network": "time of a network on a GPU", "cpu network": "time of a network on a CPU",
+             "gpu kernel": "time of one GPU kernel or layer", "cpu kernel": "time of one CPU kernel or layer",
+             "gpu power": "power of a GPU that runs a network", "gpu kernel power": "power of one GPU kernel"}  # fmt: skip
+    head = ("| | roofline | three constants | archsim, seen rows | not seen | 90 % of them below | their 80 % intervals hold |\n"
             "| --- | --: | --: | --: | --: | --: | --: |\n")  # fmt: skip
-    return head + "".join(_accuracy_row(*row) for row in rows)
+    lines = [_accuracy_row(name, *(sight[what].get(one) for one in ("seen", "unseen"))) for what, name in whats.items()
+             if what in sight]  # fmt: skip
+    lines += [_accuracy_row(f"served language model, {of['quantity']}", None, of) for of in served]
+    return head + "".join(lines)
 
 
-def _accuracy_row(what: str, score: dict, unseen: dict | None) -> str:
-    held_out = score if unseen is None else unseen
-    medians = [_percent(s["median"]) for s in (score["baselines"]["roofline"], score)]
-    cells = [f"{score['n']:,}", *medians, _percent(score["p90"]), "" if unseen is None else _percent(unseen["median"])]
-    return f"| {what} | " + " | ".join([*cells, _percent(held_out["coverage"])]) + " |\n"
+def _accuracy_row(what: str, seen: dict | None, unseen: dict | None) -> str:
+    """Medians with how many rows; the baselines are those of rows not seen, or where there are none of all."""
+    plain = (unseen or seen or {}).get("baselines", {})
+    cells = [_percent(plain[name]["median"]) if name in plain else "" for name in ("roofline", "constants")]
+    cells += [f"{_percent(of['median'])} of {of['n']:,}" if of else "" for of in (seen, unseen)]
+    cells += [_percent(unseen[key]) if unseen else "" for key in ("p90", "coverage")]
+    return f"| {what} | " + " | ".join(cells) + " |\n"
 
 
 def _percent(share: float) -> str:

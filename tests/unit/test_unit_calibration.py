@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from archsim.base.errors import InputError, UnknownName
 from archsim.calibration import constants
-from archsim.calibration.nearness import Evidence, Platform
+from archsim.calibration.nearness import Evidence, Platform, Question
 
 TEXT = (Path(__file__).parents[1] / "constants.toml").read_text("utf-8")
 LINE = '"cpu.pack_clk" = { value = 2.5, low = 2.5, high = 2.5'
@@ -74,7 +75,8 @@ def test_the_digest_is_of_the_constants_and_not_of_the_words(tmp_path: Path) -> 
 def test_a_stack_without_measured_rows_is_an_extrapolation() -> None:
     own = constants.default()
     def on(stack: str, what: str = "inference", modelled: bool = True) -> tuple[str, constants.Spread]:
-        return own.spread_of("gpu", what, Platform(architecture="maxwell", device="gtx_980", stack=stack), modelled)
+        platform = Platform(architecture="maxwell", device="gtx_980", stack=stack)
+        return own.spread_of("gpu", what, Question(platform=platform), modelled)
 
     name, known = on("caffe-cudnn4")
     assert name == "gpu inference"
@@ -89,13 +91,14 @@ def test_an_interval_is_wider_where_the_nearest_rows_are_farther() -> None:
 
     seen = (rows("pascal", "gtx_1080", "a", 9), rows("pascal", "gtx_1080", "b", 3), rows("maxwell", "gtx_980", "b", 5))
     spread = constants.Spread(rows=17, low=-0.2, high=0.2, median=0.1, p90=0.3, origin="held-out source, 17 rows")
-    made = replace(constants.default(), spreads={"gpu inference": spread}, stacks=("caffe",), wider=(1.0, 1.25, 2.0),
+    made = replace(constants.default(), spreads={"gpu inference": spread},
+                   slopes={"gpu network": {"architecture": math.log(1.25), "elsewhere": math.log(1.6)}},
                    evidence={"gpu inference": seen})  # fmt: skip
 
     def found(architecture: str, device: str, without: str = "") -> tuple[str, float, str]:
         platform = Platform(architecture=architecture, device=device, stack="caffe")
-        name, spread = made.spread_of("gpu", "inference", platform, without=without)
-        return name, spread.high, spread.basis
+        name, spread = made.spread_of("gpu", "inference", Question(platform=platform), without=without)
+        return name, round(spread.high, 12), spread.basis
 
     assert found("pascal", "gtx_1080") == ("gpu inference", 0.2, "12 cells of gtx_1080 with caffe")
     assert found("pascal", "gtx_1080", without="a")[2] == "3 cells of gtx_1080 with caffe"
@@ -103,18 +106,18 @@ def test_an_interval_is_wider_where_the_nearest_rows_are_farther() -> None:
     assert found("volta", "titan_v") == ("gpu inference extrapolated", 0.4, "17 cells of other architectures")
     power = replace(made, spreads={"gpu power": spread}, evidence={"gpu power": seen})
     far = Platform(architecture="volta", device="titan_v", stack="caffe")
-    assert power.spread_of("gpu", "power", far)[1].high == spread.high  # found for times of networks
+    assert power.spread_of("gpu", "power", Question(platform=far))[1].high == spread.high  # found for times of networks
     assert found("maxwell", "gtx_980", without="b") == ("gpu inference extrapolated", 0.4, "9 cells of other architectures")
 
 
 def test_what_is_dumped_reads_back(tmp_path: Path) -> None:
     row = Evidence(platform=Platform(architecture="pascal", device="gtx_1080", stack="caffe"), source="a", rows=9)
-    first = replace(constants.default(), wider=(1.0, 1.5, 2.0), evidence={"gpu inference": (row,)})
+    first = replace(constants.default(), slopes={"gpu network": {"small": 0.25}}, evidence={"gpu inference": (row,)})
     (tmp_path / "a.toml").write_text(constants.dump(first))
     again = constants.load(tmp_path / "a.toml")
     assert again.constants == first.constants
     assert (again.spreads, again.level, again.version) == (first.spreads, first.level, first.version)
-    assert (again.wider, again.evidence) == (first.wider, first.evidence)
+    assert (again.slopes, again.evidence) == (first.slopes, first.evidence)
 
 
 def test_a_family_without_a_loss_needs_no_constant() -> None:

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from archsim.calibration.constants import FitRecord, default, dump, load
+from archsim.device.catalog import find
 from archsim.evidence.case import TIMERS, UnitPattern
 from archsim.evidence.readers import read_files
 from archsim.validation.crossvalidate import NOT_FITTED, Refits, cross_validate, thinned, with_times
 from archsim.validation.fit import CannotFit, Problem, bounds_reached, fit, fittable, kept, rows_hash
-from archsim.validation.interval import class_of, intervals_of
+from archsim.validation.interval import class_of, intervals, intervals_of, with_intervals
 from archsim.validation.predict import predict
 
 
@@ -92,7 +94,7 @@ def test_thinning_keeps_every_source_and_no_watched_row(corpus):
     few = thinned(cases, 5)
     assert {c.source for c in few} == {c.source for c in cases if c.fitted}
     assert all(c.fitted for c in few)
-    assert {c.split for c in thinned(cases, 5, doubted=True) if not c.fitted} == {"doubted"}  # which intervals count
+    assert {c.split for c in thinned(cases, 5, unfitted=True) if not c.fitted} == {"watched", "doubted"}  # intervals
 
 
 def test_kinds_that_are_only_scored_are_not_fitted(corpus):
@@ -106,15 +108,35 @@ def test_kinds_that_are_only_scored_are_not_fitted(corpus):
     assert not [kind for kind in fitted if getattr(kind, "window", 0)]
 
 
-def test_an_interval_covers_its_share_of_new_rows(rows):
-    generator = np.random.default_rng(1)
-    many = [rows[i % len(rows)] for i in range(2000)]
-    measured = np.array([c.measured for c in many])
-    seen, new = measured * np.exp(generator.normal(0.0, 0.2, 2000)), measured * np.exp(generator.normal(0.0, 0.2, 2000))
-    found = intervals_of(many, seen, 0.8, "trial", lambda case: case.source)[0]
-    pairs = [(found[class_of(c)], np.log(p / c.measured)) for c, p in zip(many, new, strict=True)]
-    covered = [spread.low <= error <= spread.high for spread, error in pairs]
-    assert 0.77 < np.mean(covered) < 0.83
+def test_errors_that_grow_with_a_feature_are_found_again_and_covered_at_each_value(rows):
+    """Of half of the rows a roofline explains all, of the others, whose errors are three times as large, half."""
+    generator, count = np.random.default_rng(2), 4000
+    many = [replace(rows[i % len(rows)], metric="latency_s", measured=1.0) for i in range(count)]
+    explained = np.where(np.arange(count) // len(rows) % 2, 0.5, 1.0)
+
+    def drawn():
+        return np.exp(generator.normal(0.0, 0.2, count) * np.where(explained < 1.0, 3.0, 1.0))
+
+    seen, new = drawn(), drawn()
+    found = with_intervals(default(), many, seen, seen * explained, "trial")
+    assert math.exp(0.5 * found.slopes["gpu network"]["unexplained"]) == pytest.approx(3.0, rel=0.1)
+    low, high = intervals([replace(case, source="new") for case in many], new, new * explained, found)
+    inside = (low < 1.0) & (high > 1.0)
+    assert 0.77 < inside[explained < 1.0].mean() < 0.83
+    assert 0.77 < inside[explained == 1.0].mean() < 0.83
+
+
+def test_rows_to_which_nothing_is_fitted_tell_how_far_others_are(rows):
+    """A card with rows in view, another one of its architecture without, whose errors are twice as large."""
+    near = [replace(rows[0], split="calibrate", source="a", measured=1.0)] * 40
+    far = [replace(rows[0], split="watched", source=source, hardware="titan_xp", spec=find("titan_xp"), measured=1.0)
+           for source in "bcd" for _ in range(40)]  # fmt: skip
+    predicted = np.where(np.arange(160) < 40, np.exp(0.1), np.exp(0.2))
+    spreads, slopes, evidence = intervals_of([*near, *far], predicted, predicted, 0.8, "trial")
+    factor = math.exp(sum(slopes["gpu network"].values()))
+    assert factor == pytest.approx(2.0, rel=1e-3)
+    assert spreads[class_of(near[0])].high * factor == pytest.approx(0.2, rel=1e-3)
+    assert {one.platform.device for behind in evidence.values() for one in behind} == {near[0].spec.identity.id}
 
 
 def test_powers_of_few_sources_have_the_wider_of_their_own_errors_and_those_of_all_powers(rows):
@@ -127,7 +149,7 @@ def test_powers_of_few_sources_have_the_wider_of_their_own_errors_and_those_of_a
     made = [of("a", "network", 0.01)] * 40 + [of("b", "kernel", 0.4)] * 40
     made += [of(source, "units", 0.1) for source in "cde"] * 40
     cases, predicted = [case for case, _ in made], np.array([value for _, value in made])
-    found = intervals_of(cases, predicted, 0.8, "trial", lambda case: case.source)[0]
+    found = intervals_of(cases, predicted, np.full(len(cases), np.nan), 0.8, "trial")[0]
     assert found["gpu units"].high == pytest.approx(0.1)
     assert found["gpu kernel power"].high == pytest.approx(0.4)
     assert found["gpu power"].high == pytest.approx(0.4)
@@ -146,14 +168,18 @@ def test_what_a_fit_could_not_change_is_said_and_kept(write, tmp_path):
     pytest.importorskip("scipy")
     out = str(tmp_path / "constants.toml")
     found = CliRunner().invoke(
-        calibrate_command, ["--measurements", write(*ROWS), "--fit", "cpu.", "--fit", "gemm.", "--out", out]
+        calibrate_command,
+        ["--measurements", write(*ROWS), "--fit", "cpu.", "--fit", "gemm.", "--intervals", "source", "--out", out],
     )
     assert found.exit_code in (0, 1), found.output
     assert "unchanged, because no row depends on them: " in found.output
     assert "gemm.kappa" in found.output
     assert "unchanged, because their range is one value: " in found.output
     assert "unchanged, because the rows do not tell them from others or at all: " in found.output
-    before, after = default().constants, load(out).constants
+    again = load(out)
+    assert {one.source for one in again.evidence["cpu inference"]} == {"me"}
+    assert again.spreads == default().spreads  # two rows are too few for quantiles of their own
+    before, after = default().constants, again.constants
     moved = [name for name in before if before[name].value != after[name].value]
     assert moved == ["cpu.mlas"]  # what these rows do not tell is as it was, not at its prior
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,8 +20,8 @@ from archsim.evidence.readers import read
 from archsim.render.text import text_of
 from archsim.validation.baseline import constants_of
 from archsim.validation.evaluation import Validation, ValidationSettings, validate
-from archsim.validation.interval import intervals
-from archsim.validation.predict import predict, prepare
+from archsim.validation.interval import intervals, question_of
+from archsim.validation.predict import floors, predict, prepare
 from archsim.validation.verdict import UNITS, sentences
 
 from ..measurements import HEAD
@@ -72,18 +73,19 @@ def test_one_row_that_is_100_percent_off_changes_the_report_as_it_must(measured:
 
 def test_intervals_hold_times_and_rates_alike(measured: list[Case]) -> None:
     predicted = predict(measured, default())
-    low, high = intervals(measured, predicted, default())
+    low, high = intervals(measured, predicted, floors(prepare(measured)), default())
     assert (low < high).all()
     assert ((low < predicted) & (predicted < high)).any()
     pair = [replace(measured[0], metric="latency_s"), replace(measured[0], metric="throughput_per_s")]
     time = predicted[0]
-    low, high = intervals(pair, np.array([time, 16 / time]), default())
+    low, high = intervals(pair, np.array([time, 16 / time]), np.array([time, time]) / 2, default())
     assert low[1] == pytest.approx(16 / high[0])
     assert high[1] == pytest.approx(16 / low[0])
-    low, high = intervals([replace(measured[0], metric="power_w")], np.array([5.0]), default())
-    spread = default().spreads["gpu power"]
+    power = replace(measured[0], metric="power_w")
+    low, high = intervals([power], np.array([5.0]), np.array([np.nan]), default())
+    _, spread = default().spread_of("gpu", "power", question_of(power, 5.0, math.nan), without=power.source)
     assert (low[0], high[0]) == pytest.approx((5.0 * np.exp(-spread.high), 5.0 * np.exp(-spread.low)))
-    low, _ = intervals([replace(measured[0], anchor=Anchor(limit=200.0, measured=1.0))], np.array([5.0]), default())
+    low, _ = intervals([replace(measured[0], anchor=Anchor(limit=200.0, measured=1.0))], np.array([5.0]), np.ones(1), default())
     assert np.isnan(low).all()
 
 
