@@ -208,7 +208,7 @@ def _cache_state(plan: ServingPlan, trace: BoundTrace, settings: Sequence[OpSett
     weights = sum(op.parameters * (stored.weight_bytes or PRECISION_BYTES[precision])
                   for op, (precision, stored) in zip(trace.ops, settings, strict=True))  # fmt: skip
     kept = sum(prod(shape) for shape in trace.inputs.values()) * CACHE_BYTES[plan.cache]
-    return CacheState(cold=True, run_bytes=weights + kept + 2 * VALUE * max(prod(op.shape) for op in trace.ops), short_lived=True)
+    return CacheState(run_bytes=weights + kept + 2 * VALUE * max(prod(op.shape) for op in trace.ops), short_lived=True)
 
 
 def _collectives(plan: ServingPlan, layout: Layout, rows: int) -> StepCost:
