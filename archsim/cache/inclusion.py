@@ -19,7 +19,6 @@ from archsim.cache.kernel import (
     WRITE_BACK,
     Ints,
     bits,
-    prefetch,
     remove,
     search,
     serve,
@@ -92,7 +91,7 @@ def serve_stepwise(
                     mark_dirty_above(cells, line[begin - 1], by, k, tally[DIRTY_TAKEN], shapes, places)
                 for out in range(kept, new):
                     sort, sectors = kind_of[out], mask_of[out]
-                    if inclusive[k] and (sort == WRITE_BACK or sort == CLEAN_VICTIM):  # noqa: PLR1714, no tuple in the loop
+                    if inclusive[k] and sort in (WRITE_BACK, CLEAN_VICTIM):
                         dirty = invalidate_above(cells, line_of[out], by, k, shapes, places, tallies)
                         if dirty:
                             tally[SECTORS_WRITTEN] += bits(dirty if sort == CLEAN_VICTIM else dirty & ~sectors)
