@@ -207,14 +207,10 @@ def core_bandwidth(device: Cpu) -> Array | float:
 def memory_bandwidth(device: Cpu, workers: Array, local: Array | float) -> Array:
     """Memory bandwidth that the cores at work draw together [B/s].
 
-    min(workers core_bandwidth, socket (1 + (sockets_used - 1) local)), [D, V]
+    min(workers core_bandwidth, delivered), [D, V]; delivered: `sockets_bandwidth` [B/s]
 
-    socket: what the memory of one socket delivers [B/s]
     workers: cores at work, [D, V]
     local: 1 where threads of every socket touched the tensors first, 0 where one thread did, [V]
-
-    Cores fill one socket before the next, whose memory adds its bandwidth where it holds its share of the pages: pages lie with
-    the thread that first touched them.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
@@ -223,9 +219,27 @@ def memory_bandwidth(device: Cpu, workers: Array, local: Array | float) -> Array
     >>> [memory_bandwidth(cpu, workers, 1.0).item() / 1e9 for workers in (1.0, 16.0)]
     [15.0, 96.0]
     """
+    return np.asarray(np.minimum(workers * core_bandwidth(device), sockets_bandwidth(device, workers, local)))
+
+
+def sockets_bandwidth(device: Cpu, workers: Array | float, local: Array | float = 1.0) -> Array:
+    """What the memory of the sockets delivers whose cores work [B/s].
+
+    socket (1 + (sockets_used - 1) local), [D, V]
+
+    socket: what the memory of one socket delivers [B/s]
+    workers: cores at work, [D, V]; local: see `memory_bandwidth`, [V]
+
+    Cores fill one socket before the next, whose memory adds its bandwidth where it holds its share of the pages: pages lie with
+    the thread that first touched them.
+
+    >>> from types import SimpleNamespace as some
+    >>> cpu = some(core=some(count=16.0, sockets=2.0), memory=some(bandwidth=120e9, achievable=0.8))
+    >>> [sockets_bandwidth(cpu, 16.0, local).item() / 1e9 for local in (0.0, 1.0)]
+    [48.0, 96.0]
+    """
     socket = device.memory.bandwidth * device.memory.achievable / device.core.sockets
-    return np.asarray(np.minimum(workers * core_bandwidth(device),
-                                 socket * (1.0 + (sockets_used(device, workers) - 1.0) * local)))  # fmt: skip
+    return np.asarray(socket * (1.0 + (sockets_used(device, workers) - 1.0) * local))
 
 
 def crossing(kernels: CpuKernels, device: Cpu, workers: Array, cached: Array) -> Array:
