@@ -12,7 +12,6 @@ import numpy as np
 
 from archsim.cost import sm, traffic
 from archsim.cost.gpu import GpuTerms
-from archsim.cost.retention import UNROLLED
 from archsim.cycle.attention import AttentionTile, attend
 from archsim.cycle.machine import Machine, machine_of, missing
 from archsim.cycle.passes import Rows, Window, element_wise, row_sums, rows_of_cta, windows
@@ -190,11 +189,8 @@ _element_wise, _window_program, _row_sums = remembered(element_wise), remembered
 
 def _pass(v: KernelVariant) -> GridProgram:
     """A load of each tensor for a thread; in a product of one row those that the SMs hold at once go through the whole matrix."""
-    items, lane, ctas, each, trips = v.of("items"), max(1.0, v.of("operand_b")), v.at(v.terms.ctas), 1, 1
-    if v.of("dense"):
-        loads, each = ctas, UNROLLED
-        ctas = ceil(min(loads / each, v.at(v.terms.in_slots)))
-        trips = ceil(loads / each / ctas)
+    items, lane, loads = v.of("items"), max(1.0, v.of("operand_b")), v.at(v.terms.ctas)
+    ctas = min(loads, v.at(v.terms.in_slots)) if v.of("dense") else loads
     machine = v.machine(ctas)
     read, written = (v.of("a_bytes") + v.of("b_bytes")) / items, v.of("c_bytes") / items
     fetched = v.at(v.terms.reads)
@@ -202,7 +198,7 @@ def _pass(v: KernelVariant) -> GridProgram:
     program = _element_wise(
         machine, reads=round(read / lane), writes=round(written / lane), lane_bytes=int(lane),
         arithmetic=min(MOST_ARITHMETIC, round(0.5 * v.of("flop") / items)), threads=int(v.of("threads")),
-        sources=(source, v.results), per_thread=each, trips=trips,
+        sources=(source, v.results), trips=ceil(loads / ctas),
     )  # fmt: skip
     return GridProgram(machine=machine, program=program, ctas=int(ctas), memory=v.at(v.terms.dram_bytes))
 
