@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import ModuleType
@@ -23,7 +22,7 @@ SEPARATE = {name for functions in CALLEES_FIRST.values() for name in functions} 
 @lru_cache(maxsize=1)
 def compiled() -> dict[str, Callable[..., Any]]:
     """The compiled functions by name. Raises MissingExtra."""
-    what, version = "a compiled cache simulation", digest(machine_code, sys.modules[__name__], *CALLEES_FIRST)
+    what, version = "a compiled cache simulation", digest(machine_code, *CALLEES_FIRST)
     instead = {**kernel.ARRAYS, "prefetch": _prefetch()} if available() else None
     return compiled_modules(CALLEES_FIRST, SEPARATE, version, what, instead)
 

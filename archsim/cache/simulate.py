@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from archsim.base.machine_code import available
 from archsim.cache import inclusion, kernel
 from archsim.cache.access import CHUNK, Accesses, Index, Requests, Stream, chunks, requests
-from archsim.cache.compile import available, functions_of
+from archsim.cache.compile import functions_of
 from archsim.cache.hierarchy import MOST_SECTORS, POLICIES, Hierarchy, Level
 from archsim.cache.kernel import MOST_PER_REQUEST
 

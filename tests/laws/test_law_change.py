@@ -147,11 +147,10 @@ ALIKE, POINTS = 0.25, 0.03  # what the fidelities may part by: of the larger cha
 # archsim/manual/what-if.md has the same rows with their reasons.
 PARTINGS: tuple[tuple[str, str, str, float], ...] = (
     ("gpu", "", r"sm\.(registers|warps|ctas|shared_.*)", 0.27),  # warps that hide latency, or CTAs that hide a prologue
-    ("gpu", "", r"memory\.(bandwidth|achievable|data_rate|bus|latency)", 0.25),  # a CTA waits for memory, or a fitted prologue
-    ("gpu", "", r"l2\.(bandwidth|size)", 0.15),  # an SM asks in bursts, and other algorithms compete
+    ("gpu", "", r"memory\.(bandwidth|achievable|data_rate|bus|latency)", 0.30),  # a CTA waits for memory, or a fitted prologue
+    ("gpu", "", r"l2\.(bandwidth|size)", 0.20),  # an SM asks in bursts, and other algorithms compete
     ("gpu", "any", r"rate\.fp32|sm\.issue_width", 0.55),  # register banks feed the second instruction, or a share of the lanes
-    ("gpu", "", r"sm\.issue_width", 0.10),  # loads take slots, too
-    ("gpu", "", r"rate\..*|sm\.count", 0.22),  # pipes that wait for operands, waves
+    ("gpu", "", r"rate\..*|sm\.(count|issue_width)", 0.22),  # pipes that wait for operands, slots that loads take, waves
     ("cpu", "", r"core\.(simd|registers|fma_ports|miss_buffers)", 0.60),  # ports and queues of a core, or a rate
     ("cpu", "", r"memory\..*|l[23]\..*", 0.50),  # misses of one core that its queues overlap, or one bandwidth
 )
