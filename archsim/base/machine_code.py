@@ -25,21 +25,23 @@ def available() -> bool:
 
 
 def compiled_modules(
-    callees_first: Mapping[ModuleType, Sequence[str]], separate: Collection[str], version: str, what: str
+    callees_first: Mapping[ModuleType, Sequence[str]], separate: Collection[str], version: str, what: str,
+    instead: Mapping[str, Any] | None = None,
 ) -> dict[str, Callable[..., Any]]:  # fmt: skip
     """Functions of some modules by name, each compiled in a copy of its module's globals, in which its callees are compiled
     already; their machine code is kept on disk between processes. Raises MissingExtra.
 
     separate: those of which one copy is enough; the others become part of whatever calls them
     what: they are, for a reader without numba
+    instead: of functions that are written otherwise as machine code, what takes their places, by name
     """
     if not available():
         raise MissingExtra(what, "fast")
     found: dict[str, Callable[..., Any]] = {}
     for module, functions in callees_first.items():
-        names: dict[str, Any] = {**vars(module), **found}
+        names: dict[str, Any] = {**vars(module), **(instead or {}), **found}
         for name in functions:
-            plain = getattr(module, name)
+            plain = names[name]
             copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
             copy.__module__ = module.__name__
             found[name] = names[name] = njit(copy, inline=name not in separate, version=version)

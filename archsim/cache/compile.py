@@ -4,55 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from functools import lru_cache
-from importlib.util import find_spec
-from types import FunctionType, ModuleType
+from types import ModuleType
 from typing import Any
 
-from archsim.base.errors import MissingExtra
+from archsim.base import machine_code
+from archsim.base.machine_code import available, compiled_modules, digest
 from archsim.cache import distance_kernel, inclusion, kernel
 
 CALLEES_FIRST = {
-    kernel: ("bits", "widened", "search", "promote", "remove", "touch", "victim", "serve", "set_slot"),
+    kernel: ("bits", "widened", *kernel.ARRAYS, "remove", "touch", "victim", "set_slot", "set_slots", "serve"),
     inclusion: ("invalidate_above", "mark_dirty_above", "serve_stepwise"),
     distance_kernel: ("find", "insert_all", "stack_distances"),
 }
-
-
-def available() -> bool:
-    """Whether numba is installed."""
-    return find_spec("numba") is not None
+SEPARATE = {name for functions in CALLEES_FIRST.values() for name in functions} - {"serve", *kernel.ARRAYS}
 
 
 @lru_cache(maxsize=1)
 def compiled() -> dict[str, Callable[..., Any]]:
-    """The compiled functions by name; most of the machine code is kept on disk between processes. Raises MissingExtra.
-
-    Numba looks up the callees of a function in its globals. So each function is compiled in a copy of its module's globals, in
-    which its callees are compiled already. The module itself stays as it is.
-    """
-    if not available():
-        raise MissingExtra("a compiled cache simulation", "fast")
-    import numba
-
-    found: dict[str, Callable[..., Any]] = {}
-    for module, functions in CALLEES_FIRST.items():
-        names, loops = {**vars(module), "prefetch": _prefetch()}, vars(module).get("ARRAYS", {})
-        names.update((name, function) for name, function in found.items() if name in names)
-        kept = module is not inclusion  # its callees are in another file, whose changes numba's cache on disk does not notice
-        for name in functions:
-            plain = loops.get(name, getattr(module, name))
-            copy = FunctionType(plain.__code__, names, name, plain.__defaults__)
-            copy.__module__ = module.__name__
-            found[name] = names[name] = _jitted(numba, copy, kept, "always" if name in loops else "never")
-    return found
-
-
-def _jitted(numba: Any, function: FunctionType, kept: bool, inline: str) -> Any:
-    """A compiled function, kept on disk where there is a folder for it: that of the package, or one in the home of the user."""
-    try:
-        return numba.njit(function, cache=kept, inline=inline)
-    except RuntimeError:  # neither can be written; it is then compiled in each process
-        return numba.njit(function, inline=inline)
+    """The compiled functions by name. Raises MissingExtra."""
+    what, version = "a compiled cache simulation", digest(machine_code, *CALLEES_FIRST)
+    instead = {**kernel.ARRAYS, "prefetch": _prefetch()} if available() else None
+    return compiled_modules(CALLEES_FIRST, SEPARATE, version, what, instead)
 
 
 def _prefetch() -> Any:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from archsim.base.machine_code import available
 from archsim.cache import distance_kernel
-from archsim.cache.compile import available, functions_of
+from archsim.cache.compile import functions_of
 
 Index = NDArray[np.int64]
 Array = NDArray[np.float64]

@@ -14,6 +14,7 @@ from archsim.cache.kernel import (
     DIRTY_EVICTIONS,
     DIRTY_TAKEN,
     INVALIDATIONS,
+    NEXT,
     SECTORS_WRITTEN,
     WRITE_BACK,
     Ints,
@@ -22,6 +23,7 @@ from archsim.cache.kernel import (
     search,
     serve,
     set_slot,
+    set_slots,
 )
 
 
@@ -61,35 +63,49 @@ def serve_stepwise(
 ) -> None:  # fmt: skip
     """Requests one by one through all levels, for hierarchies in which a level changes those above it.
 
-    Row k of each table of requests holds the requests to level k, the last row those to memory; `made[k]` counts them. A victim
-    of an inclusive level is dropped above as well, where its latest data may be.
+    Row k of each table of requests holds the requests to level k, the last row those to memory; `made[k]` counts them. A level
+    serves as many at once as cause none below. A victim of an inclusive level is dropped above as well, where its latest data may
+    be.
     """
-    levels = len(shapes)
-    for i in range(total):
-        begin, end = i, i + 1
+    levels, at = len(shapes), 0
+    while at < total:
+        begin, end = at, total
         for k in range(levels):
+            shape, place, tally = shapes[k], places[k], tallies[k]
+            slot, line, mask, kind, count, core = slots[k], lines[k], masks[k], kinds[k], counts[k], cores[k]
+            source_of, line_of, mask_of, kind_of = sources[k + 1], lines[k + 1], masks[k + 1], kinds[k + 1]
+            count_of, core_of = counts[k + 1], cores[k + 1]
             start = kept = made[k + 1]
-            for j in range(begin, end):
-                line, core = lines[k][j], cores[k][j]
-                slots[k][j] = set_slot(line, core, places[k])
-                tallies[k][DIRTY_TAKEN] = 0
-                new = serve(j, j + 1, slots[k], lines[k], masks[k], kinds[k], counts[k], cells, shapes[k], sources[k + 1],
-                            lines[k + 1], masks[k + 1], kinds[k + 1], counts[k + 1], kept, tallies[k])  # fmt: skip
-                if tallies[k][DIRTY_TAKEN]:
-                    mark_dirty_above(cells, line, core, k, tallies[k][DIRTY_TAKEN], shapes, places)
+            if k:
+                for j in range(begin, end):
+                    slot[j] = set_slot(line[j], core[j], place)
+            elif not at:
+                set_slots(total, line, core, place, slot)
+            while begin < end:
+                tally[DIRTY_TAKEN] = 0
+                new = serve(begin, end, slot, line, mask, kind, count, cells, shape, source_of, line_of, mask_of, kind_of,
+                            count_of, kept, tally, kept)  # fmt: skip
+                begin = tally[NEXT]
+                by = core[begin - 1]
+                if tally[DIRTY_TAKEN]:
+                    mark_dirty_above(cells, line[begin - 1], by, k, tally[DIRTY_TAKEN], shapes, places)
                 for out in range(kept, new):
-                    kind, mask = kinds[k + 1][out], masks[k + 1][out]
-                    if inclusive[k] and kind in (WRITE_BACK, CLEAN_VICTIM):
-                        dirty = invalidate_above(cells, lines[k + 1][out], core, k, shapes, places, tallies)
+                    sort, sectors = kind_of[out], mask_of[out]
+                    if inclusive[k] and sort in (WRITE_BACK, CLEAN_VICTIM):
+                        dirty = invalidate_above(cells, line_of[out], by, k, shapes, places, tallies)
                         if dirty:
-                            tallies[k][SECTORS_WRITTEN] += bits(dirty if kind == CLEAN_VICTIM else dirty & ~mask)
-                            tallies[k][DIRTY_EVICTIONS] += 1 if kind == CLEAN_VICTIM else 0
-                            mask = dirty if kind == CLEAN_VICTIM else mask | dirty
-                            kind = WRITE_BACK
-                    if kind == CLEAN_VICTIM and (k + 1 == levels or not shapes[k + 1][6]):
+                            tally[SECTORS_WRITTEN] += bits(dirty if sort == CLEAN_VICTIM else dirty & ~sectors)
+                            tally[DIRTY_EVICTIONS] += 1 if sort == CLEAN_VICTIM else 0
+                            sectors = dirty if sort == CLEAN_VICTIM else sectors | dirty
+                            sort = WRITE_BACK
+                    if sort == CLEAN_VICTIM and (k + 1 == levels or not shapes[k + 1][6]):
                         continue  # only an exclusive level takes clean victims
-                    lines[k + 1][kept], kinds[k + 1][kept], masks[k + 1][kept] = lines[k + 1][out], kind, mask
-                    counts[k + 1][kept], sources[k + 1][kept], cores[k + 1][kept] = counts[k + 1][out], j, core
+                    line_of[kept], kind_of[kept], mask_of[kept] = line_of[out], sort, sectors
+                    count_of[kept], source_of[kept], core_of[kept] = count_of[out], begin - 1, by
                     kept += 1
+                if k == 0 and kept > start:
+                    break
+            if k == 0:
+                at = begin
             made[k + 1] = kept
             begin, end = start, kept

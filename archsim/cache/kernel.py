@@ -20,10 +20,10 @@ from typing import Any
 # Kinds of request. WRITE_BACK: dirty data of a victim. CLEAN_VICTIM: a clean victim, for an exclusive level below.
 READ, WRITE, CLEAN_VICTIM, WRITE_BACK = 0, 1, 2, 3
 LRU, FIFO, RANDOM, TREE_PLRU, BIT_PLRU, SRRIP = range(6)
-# Counters of a level; sectors are the smallest ones of the hierarchy. SEED and DIRTY_TAKEN are state, not counts.
+# Counters of a level; sectors are the smallest ones of the hierarchy. SEED, DIRTY_TAKEN and NEXT are state, not counts.
 READ_HITS, READ_MISSES, WRITE_HITS, WRITE_MISSES, EVICTIONS, DIRTY_EVICTIONS = range(6)
-SECTORS_READ, SECTORS_WRITTEN, INVALIDATIONS, SEED, DIRTY_TAKEN = range(6, 11)
-COUNTERS = 11
+SECTORS_READ, SECTORS_WRITTEN, INVALIDATIONS, SEED, DIRTY_TAKEN, NEXT = range(6, 12)
+COUNTERS = 12
 DIRTY = 31
 SECTORS = (1 << DIRTY) - 1
 DISTANT = 3  # re-reference prediction of two bits (Jaleel et al. 2010, SRRIP-HP with M = 2)
@@ -197,7 +197,7 @@ def victim(cells: Ints, first: int, ways: int, policy: int, tally: Ints) -> int:
 
 def serve(
     begin: int, end: int, slots: Ints, lines: Ints, masks: Ints, kinds: Ints, counts: Ints, cells: Ints, shape: Any,
-    out_source: Ints, out_line: Ints, out_mask: Ints, out_kind: Ints, out_count: Ints, made: int, tally: Ints,
+    out_source: Ints, out_line: Ints, out_mask: Ints, out_kind: Ints, out_count: Ints, made: int, tally: Ints, most: int,
 ) -> int:  # fmt: skip
     """Requests `begin` to `end` at one level, in order. Requests to the level below are appended to `out_...` from `made` on.
 
@@ -206,6 +206,7 @@ def serve(
         down, sectors moved together, step, ahead)
     step: 0 where requests to the level below need not be kept, because only their bytes count
     ahead: how many requests ahead the cells of a set are prefetched, 0 for never
+    most: end of `out_...` beyond which no further request is served, nor after a line that moves up: `tally[NEXT]` is the next
 
     A missing line is fetched before its victim leaves. `out_source` is the position of the request that caused each request
     below. Returns the end of `out_...`.
@@ -218,7 +219,11 @@ def serve(
     fetched, wrote, evictions, dirty_evictions = 0, 0, 0, 0
     row = ways + 1
     stack, common = policy <= FIFO, policy == LRU and not exclusive and not clean and grain == 1
+    tally[NEXT] = end
     for i in range(begin, end):
+        if made > most:
+            tally[NEXT] = i
+            break
         line, mask, kind, count, first = lines[i], masks[i], kinds[i], counts[i], slots[i]
         if ahead and i + ahead < end:
             prefetch(cells, slots[i + ahead], row + row)
@@ -268,7 +273,8 @@ def serve(
                     read_hits += count
                 if exclusive:  # the line moves up with its dirty sectors
                     tally[DIRTY_TAKEN] = remove(cells, slot, first, ways, policy)
-                    continue
+                    tally[NEXT] = i + 1
+                    break
             elif kind == CLEAN_VICTIM:
                 cells[held] |= mask
             else:
@@ -370,7 +376,7 @@ def serve(
     return made
 
 
-def set_slot(line: Any, core: Any, place: Any) -> Any:
+def set_slot(line: int, core: int, place: Any) -> int:
     """The first slot of the set of a line, for a core; `place` is (first slot, sets, cells of a set, hashed, cores that share).
 
     A hashed level folds higher bits into the set index. This stands for the undisclosed hashes of GPUs and of sliced caches,
@@ -380,4 +386,11 @@ def set_slot(line: Any, core: Any, place: Any) -> Any:
     if hashed:
         line = line ^ (line // sets) ^ (line // (sets * sets))
     chosen = line & (sets - 1) if sets & (sets - 1) == 0 else line % sets
-    return chosen * width + (offset + (core // cores) * (width * sets))
+    instance = core // cores if core else 0
+    return int(chosen * width + (offset + instance * (width * sets)))
+
+
+def set_slots(total: int, lines: Ints, cores: Ints, place: Any, slots: Ints) -> None:
+    """`set_slot` of some requests, into `slots`."""
+    for i in range(total):
+        slots[i] = set_slot(lines[i], cores[i], place)

@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
+from archsim.base.machine_code import available
 from archsim.cache import inclusion, kernel
-from archsim.cache.access import Accesses, Index, Requests, Stream, chunks, requests
-from archsim.cache.compile import available, functions_of
+from archsim.cache.access import CHUNK, Accesses, Index, Requests, Stream, chunks, requests
+from archsim.cache.compile import functions_of
 from archsim.cache.hierarchy import MOST_SECTORS, POLICIES, Hierarchy, Level
 from archsim.cache.kernel import MOST_PER_REQUEST
 
 FIRST_SEED = 1
-STEPWISE = 1 << 12  # requests at once where levels change each other; each needs room for its requests at every level
 # The cells of a level of more than SMALL_LEVEL lines do not stay in the L1 of the computer that simulates, so a set is prefetched
 # PREFETCH_DISTANCE requests ahead. Both were chosen by tests/bench/cache.py; results do not depend on them.
 SMALL_LEVEL, PREFETCH_DISTANCE = 4096, 16
@@ -75,7 +75,7 @@ class Simulation:
         self.hierarchy, self.accesses = hierarchy, 0
         self.fast = available() if fast is None else fast
         functions = functions_of(kernel, self.fast)
-        self._serve, self._set_slot = functions["serve"], functions["set_slot"]
+        self._serve, self._set_slots = functions["serve"], functions["set_slots"]
         self._serve_stepwise = functions_of(inclusion, self.fast)["serve_stepwise"]
         self._places = _places(hierarchy)
         last = len(hierarchy.levels) - 1
@@ -110,10 +110,11 @@ class Simulation:
         """Every level processes all requests before the next one does."""
         steps = [asked]
         for i, (place, shape, tally) in enumerate(zip(self._places[:-1], self._shapes, self._tallies, strict=True)):
-            slots = self._set_slot(asked.line, asked.core if self.hierarchy.cores > 1 else 0, place)
-            columns = [self._as_columns(column) for column in (slots, asked.line, asked.mask, asked.kind, asked.count)]
+            core, *columns = [self._as_columns(getattr(asked, name)) for name in ("core", *COLUMNS[1:])]
+            columns.insert(0, self._numbers(len(asked)))
+            self._set_slots(len(asked), columns[1], core, place, columns[0])
             out = self._room(i, MOST_PER_REQUEST * len(asked) + 1)
-            made = self._serve(0, len(asked), *columns, self._cells, shape, *out, 0, tally)
+            made = self._serve(0, len(asked), *columns, self._cells, shape, *out, 0, tally, len(out[0]))
             named = {name: np.asarray(column[:made], dtype=np.int64) for name, column in zip(COLUMNS, out, strict=True)}
             core = asked.core[:made] if self.hierarchy.cores == 1 and made <= len(asked) else asked.core[named["source"]]
             asked = Requests(core=core, **named)
@@ -128,17 +129,17 @@ class Simulation:
 
     def _request_by_request(self, asked: Requests) -> list[Requests]:
         """Every request goes through all levels before the next one does."""
-        parts = [self._stepwise(asked, begin) for begin in range(0, len(asked), STEPWISE)]
+        parts = [self._stepwise(asked, begin) for begin in range(0, len(asked), CHUNK)]
+        if len(parts) < 2:
+            return parts[0] if parts else [asked]
         return [_joined([part[k] for part in parts], [part[k - 1] for part in parts] if k else [])
-                for k in range(len(self.hierarchy.levels) + 1)] if parts else [asked]  # fmt: skip
+                for k in range(len(self.hierarchy.levels) + 1)]  # fmt: skip
 
     def _stepwise(self, asked: Requests, begin: int) -> list[Requests]:
-        levels = len(self.hierarchy.levels)
-        total = min(STEPWISE, len(asked) - begin)
-        names = ("slot", "line", "mask", "kind", "count", "core", "source")
-        tables = self._tables = self._tables or {
-            name: [self._numbers(STEPWISE * MOST_PER_REQUEST**k) for k in range(levels + 1)] for name in names
-        }
+        levels, names = len(self.hierarchy.levels), ("slot", "line", "mask", "kind", "count", "core", "source")
+        total, tables = min(CHUNK, len(asked) - begin), self._tables
+        if not tables or len(tables["slot"][0]) < total:
+            tables |= {name: [self._numbers(total * MOST_PER_REQUEST**k) for k in range(levels + 1)] for name in names}
         for name in names[1:]:
             tables[name][0] = self._as_columns(getattr(asked, name)[begin : begin + total])
         made = self._numbers(levels + 1)
@@ -146,8 +147,9 @@ class Simulation:
         inclusive = tuple([int(level.holds == "inclusive") for level in self.hierarchy.levels])
         self._serve_stepwise(total, *(tuple(tables[name]) for name in names), self._cells, self._shapes, self._places, inclusive,
                    self._tallies, made)  # fmt: skip
+        copy = np.array if len(asked) > CHUNK else np.asarray
         return [
-            Requests(**{name: np.array(tables[name][k][: made[k]], dtype=np.int64) for name in names[1:]})
+            Requests(**{name: copy(tables[name][k][: made[k]], dtype=np.int64) for name in names[1:]})
             for k in range(levels + 1)
         ]
 

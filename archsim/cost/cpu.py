@@ -94,7 +94,7 @@ class CpuTerms:
     @cached_property
     def refill_bytes(self) -> Array:
         """What register blocks read from the second level, or from beyond it, since the first one does not keep it [B]."""
-        return cpu_traffic.refill_bytes(self.kernels, self.device)
+        return cpu_traffic.refill_bytes(self.kernels, self.device, self.workers)
 
     @cached_property
     def bandwidth(self) -> Array:

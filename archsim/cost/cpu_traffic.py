@@ -118,7 +118,7 @@ def memory_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) 
 def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Array) -> Array:
     """Traffic of one launch through the last cache level [B].
 
-    a + b + 2 c + sums + again + repeats, [D, V]
+    a + b + 2 c + sums + again + repeats, [D, V]; 0 for an element-wise kernel whose tensors `stay_near` its cores
 
     again: the operand that is not cut, read whole by every further core [B]
     tensors: all three once, the result read before it is written [B]
@@ -138,7 +138,23 @@ def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Arr
     again = np.where((kernels.matrix > 0) & (kernels.min_rows_per_thread > 0),
                      (workers - 1.0) * kernels.operand_a * kernels.m * kernels.k * kernels.count, 0.0)  # fmt: skip
     tensors = kernels.a_bytes + (kernels.b_bytes + 2.0 * kernels.c_bytes)
-    return np.asarray(tensors + sums + again + repeat_bytes(kernels, device))
+    return np.where(stay_near(kernels, device, workers), 0.0, tensors + sums + again + repeat_bytes(kernels, device))
+
+
+def stay_near(kernels: CpuKernels, device: Cpu, workers: Array) -> NDArray[np.bool_]:
+    """Whether the second levels of the cores at work still have the tensors of an element-wise kernel from the op before, [D, V].
+
+    a + b + c <= size workers / 2 where there is a third level; workers: cores at work, [D, V]
+
+    >>> from archsim.device.catalog import find
+    >>> from types import SimpleNamespace as kernels
+    >>> [stay_near(kernels(matrix=0.0, a_bytes=0.0, b_bytes=size, c_bytes=size), find("i7_6700k").device, 4.0).item()
+    ...  for size in (2e5, 4e5)]
+    [True, False]
+    """
+    size = kernels.a_bytes + kernels.b_bytes + kernels.c_bytes
+    small = size <= RESIDENT_SHARE * device.l2.size * workers
+    return np.asarray(small & (kernels.matrix == 0) & (device.l3 is not None))
 
 
 def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
@@ -165,10 +181,10 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
     return np.asarray(np.where(cut, (further_b + further_a) * kernels.k * kernels.count * element, 0.0))
 
 
-def refill_bytes(kernels: CpuKernels, device: Cpu) -> Array:
+def refill_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
     """What goes by the register blocks from the second level, since the first one keeps the other operand [B].
 
-    blocks rows k element, 0 for element-wise kernels, [D, V]        (Low et al. 2016)
+    blocks rows k element, [D, V]        (Low et al. 2016); of an element-wise kernel whose tensors `stay_near` all of them
 
     Of a packed product these are the panels of A, once for each column of blocks. A direct convolution takes as many channels at
     a time as leave the filters of a block in the first level, and its pixels go by.
@@ -177,13 +193,15 @@ def refill_bytes(kernels: CpuKernels, device: Cpu) -> Array:
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
-    >>> product = kernels(matrix=1.0, m=8.0, n=32.0, k=50.0, count=1.0, operand_a=4.0, packed=1.0)
-    >>> refill_bytes(product, find("i7_6700k").device).item()  # four blocks of six rows
+    >>> product = kernels(matrix=1.0, m=8.0, n=32.0, k=50.0, count=1.0, operand_a=4.0, packed=1.0, a_bytes=1600.0,
+    ...                   b_bytes=6400.0, c_bytes=1024.0)
+    >>> refill_bytes(product, find("i7_6700k").device, 1.0).item()  # four blocks of six rows
     4800.0
     """
     block_m, _ = micro_tile(device)
     refilled = register_blocks(kernels, device) * block_m * kernels.k * kernels.operand_a
-    return np.asarray(np.where(kernels.matrix > 0, refilled, 0.0))
+    near = stay_near(kernels, device, workers)
+    return np.where(kernels.matrix > 0, refilled, near * (kernels.a_bytes + kernels.b_bytes + 2.0 * kernels.c_bytes))
 
 
 def core_bandwidth(device: Cpu) -> Array | float:
@@ -207,14 +225,10 @@ def core_bandwidth(device: Cpu) -> Array | float:
 def memory_bandwidth(device: Cpu, workers: Array, local: Array | float) -> Array:
     """Memory bandwidth that the cores at work draw together [B/s].
 
-    min(workers core_bandwidth, socket (1 + (sockets_used - 1) local)), [D, V]
+    min(workers core_bandwidth, delivered), [D, V]; delivered: `sockets_bandwidth` [B/s]
 
-    socket: what the memory of one socket delivers [B/s]
     workers: cores at work, [D, V]
     local: 1 where threads of every socket touched the tensors first, 0 where one thread did, [V]
-
-    Cores fill one socket before the next, whose memory adds its bandwidth where it holds its share of the pages: pages lie with
-    the thread that first touched them.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
@@ -223,9 +237,27 @@ def memory_bandwidth(device: Cpu, workers: Array, local: Array | float) -> Array
     >>> [memory_bandwidth(cpu, workers, 1.0).item() / 1e9 for workers in (1.0, 16.0)]
     [15.0, 96.0]
     """
+    return np.asarray(np.minimum(workers * core_bandwidth(device), sockets_bandwidth(device, workers, local)))
+
+
+def sockets_bandwidth(device: Cpu, workers: Array | float, local: Array | float = 1.0) -> Array:
+    """What the memory of the sockets delivers whose cores work [B/s].
+
+    socket (1 + (sockets_used - 1) local), [D, V]
+
+    socket: what the memory of one socket delivers [B/s]
+    workers: cores at work, [D, V]; local: see `memory_bandwidth`, [V]
+
+    Cores fill one socket before the next, whose memory adds its bandwidth where it holds its share of the pages: pages lie with
+    the thread that first touched them.
+
+    >>> from types import SimpleNamespace as some
+    >>> cpu = some(core=some(count=16.0, sockets=2.0), memory=some(bandwidth=120e9, achievable=0.8))
+    >>> [sockets_bandwidth(cpu, 16.0, local).item() / 1e9 for local in (0.0, 1.0)]
+    [48.0, 96.0]
+    """
     socket = device.memory.bandwidth * device.memory.achievable / device.core.sockets
-    return np.asarray(np.minimum(workers * core_bandwidth(device),
-                                 socket * (1.0 + (sockets_used(device, workers) - 1.0) * local)))  # fmt: skip
+    return np.asarray(socket * (1.0 + (sockets_used(device, workers) - 1.0) * local))
 
 
 def crossing(kernels: CpuKernels, device: Cpu, workers: Array, cached: Array) -> Array:

@@ -82,7 +82,7 @@ def started(device: Gpu, precision: str = "fp32", alike: bool = False) -> Array 
 
     schedulers p width products
 
-    p: threads of a warp; products: multiply-accumulates of an instruction, 4 of int8 (dp4a), else its results, `packing`
+    p: threads of a warp; products: multiply-accumulates of an instruction, `packed`
     width: instructions that a scheduler starts in a clock, `sm.issue_width`; of those that are `alike` one, where the second has
            to be of another kind
 
@@ -93,7 +93,7 @@ def started(device: Gpu, precision: str = "fp32", alike: bool = False) -> Array 
     """
     width = 1.0 if device.sm.issue_width is None else device.sm.issue_width
     width = np.minimum(width, 1.0) if alike and device.sm.pairing != "any" else width
-    return issue_lanes(device) * width * (4.0 if precision == "int8" else packing(device, precision))
+    return issue_lanes(device) * width * packed(device, precision)
 
 
 def fed(device: Gpu, lanes: Array | float, precision: str = "fp32") -> Array:
@@ -105,6 +105,16 @@ def fed(device: Gpu, lanes: Array | float, precision: str = "fp32") -> Array:
     (192.0, 128.0)
     """
     return np.minimum(lanes, started(device, precision, alike=True))
+
+
+def packed(device: Gpu, precision: str) -> float:
+    """Multiply-accumulates of one instruction of lanes: four of dp4a, else its results, `packing`.
+
+    >>> from archsim.device.catalog import find
+    >>> packed(find("gtx_1080").device, "int8"), packed(find("tesla_p100_pcie_16gb").device, "fp16")
+    (4.0, 2.0)
+    """
+    return 4.0 if precision == "int8" else packing(device, precision)
 
 
 def packing(device: Gpu, precision: str) -> float:

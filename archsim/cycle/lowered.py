@@ -131,12 +131,11 @@ def _none(v: KernelVariant) -> None:
 
 def _product(v: KernelVariant) -> GridProgram:
     terms, ctas, rate, source = v.terms, v.at(v.terms.ctas), v.tensor_rate, v.operands
-    machine, relative = v.machine(ctas, rate), 1.0 if rate else _rate_on_lanes(v)
-    if relative < 1.0:
-        machine = replace(machine, lanes=tuple(n * relative if i == FP32 else n for i, n in enumerate(machine.lanes)))
+    machine, (packed, share) = v.machine(ctas, rate), (1.0, 1.0) if rate else _results_on_lanes(v)
+    machine = replace(machine, lanes=tuple(n * share if i == FP32 else n for i, n in enumerate(machine.lanes)))
     tile = TiledProduct(
         **v.cta, depth=int(v.at(terms.depth)), operand=v.of("operand_a"),
-        operand_b=v.of("operand_b"), points=v.of("work") if v.role is Role.WINOGRAD else 1.0, packed=max(1.0, relative),
+        operand_b=v.of("operand_b"), points=v.of("work") if v.role is Role.WINOGRAD else 1.0, packed=packed,
         gathered=v.role is Role.CONVOLUTION, a=source, b=source, c=v.results,
         stages=max(2, min(6, round(v.of("shared") / max(1.0, _block(v))))),
         asked=_asked(v),
@@ -163,10 +162,11 @@ def _attention(v: KernelVariant) -> GridProgram:
     return GridProgram(machine=machine, program=_attend(machine, tile, rate), ctas=int(ctas), memory=v.at(terms.dram_bytes))
 
 
-def _rate_on_lanes(v: KernelVariant) -> float:
-    """Products per clock over fp32 ones: two for pairs of halves, four for dp4a, less where few lanes take such operands."""
+def _results_on_lanes(v: KernelVariant) -> tuple[float, float]:
+    """Results of an instruction, two of halves and four of dp4a, and the share of the lanes that take its operands."""
     device, product = v.terms.device, bool(sm.is_product(v.terms.kernels)[v.column])
-    return v.at(device.pipe(v.terms.precision)) / v.at(device.rate.fp32) if product else 1.0
+    packed = sm.packed(device, v.terms.precision) if product else 1.0
+    return packed, v.at(device.pipe(v.terms.precision)) / v.at(device.rate.fp32) / packed if product else 1.0
 
 
 def _asked(v: KernelVariant) -> tuple[float, float]:
@@ -188,16 +188,19 @@ _element_wise, _window_program, _row_sums = remembered(element_wise), remembered
 
 
 def _pass(v: KernelVariant) -> GridProgram:
-    items, lane, machine = v.of("items"), max(1.0, v.of("operand_b")), v.machine(v.at(v.terms.ctas))
+    """A load of each tensor for a thread; in a product of one row those that the SMs hold at once go through the whole matrix."""
+    items, lane, loads = v.of("items"), max(1.0, v.of("operand_b")), v.at(v.terms.ctas)
+    ctas = min(loads, v.at(v.terms.in_slots)) if v.of("dense") else loads
+    machine = v.machine(ctas)
     read, written = (v.of("a_bytes") + v.of("b_bytes")) / items, v.of("c_bytes") / items
     fetched = v.at(v.terms.reads)
     source = Source(past_l2=rounded(fetched / max(1.0, read * items)))
     program = _element_wise(
         machine, reads=round(read / lane), writes=round(written / lane), lane_bytes=int(lane),
         arithmetic=min(MOST_ARITHMETIC, round(0.5 * v.of("flop") / items)), threads=int(v.of("threads")),
-        sources=(source, v.results),
+        sources=(source, v.results), trips=ceil(loads / ctas),
     )  # fmt: skip
-    return GridProgram(machine=machine, program=program, ctas=ceil(items / program.threads), memory=v.at(v.terms.dram_bytes))
+    return GridProgram(machine=machine, program=program, ctas=int(ctas), memory=v.at(v.terms.dram_bytes))
 
 
 def _rows(v: KernelVariant) -> GridProgram:

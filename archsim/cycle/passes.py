@@ -15,9 +15,9 @@ SET_UP = 4  # instructions that find a thread's place, each after the one before
 def element_wise(
     machine: Machine, *, reads: int = 1, writes: int = 1, lane_bytes: int = 4, per_thread: int = 1, arithmetic: int = 0,
     special: int = 0, threads: int = 256, registers: int = 32, sources: tuple[Source, ...] = (Source(),),
-    fresh: int | None = None,
+    fresh: int | None = None, trips: int = 1,
 ) -> Program:  # fmt: skip
-    """A kernel whose threads load `reads` tensors, compute, and store `writes`.
+    """A kernel whose threads load `reads` tensors, compute, and store `writes`; and go on to their next place, `trips` in all.
 
     lane_bytes: of one load of a thread; per_thread: independent loads of each tensor before the first use
     arithmetic, special: fp32 instructions and special functions for each load of the first tensor
@@ -32,6 +32,7 @@ def element_wise(
     values = a.registers(reads * per_thread)
     size = float(lane_bytes * min(machine.warp, threads))
     streams = [*sources, Source(past_l1=0.0, past_l2=0.0)]
+    top = a.here
     for i, value in enumerate(values):
         new = fresh is None or i // per_thread < fresh
         a.load(value, addresses[i // per_thread], lane_bytes, stream=0 if new else len(streams) - 1, size=size)
@@ -46,8 +47,9 @@ def element_wise(
             a.arithmetic("MUFU", result, (result,), pipe=SPECIAL)
         for tensor in range(writes):
             a.store((result, addresses[reads + tensor]), lane_bytes, stream=len(sources) - 1, size=size)
-    a.end()
-    return a.program(threads=threads, registers=registers, streams=streams)
+    if trips > 1:
+        a.turn(place, top)
+    return a.program(threads=threads, registers=registers, trips=trips, streams=streams)
 
 
 # -------------------------------------------------------------------------------------------------------------- windows

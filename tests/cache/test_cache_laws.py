@@ -194,7 +194,7 @@ def test_pieces_make_no_difference(fast: bool) -> None:
 
 
 def test_without_numba_the_compiled_speed_is_named_and_the_plain_one_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("archsim.cache.compile.find_spec", lambda name: None)
+    monkeypatch.setattr("archsim.base.machine_code.find_spec", lambda name: None)
     compiled.cache_clear()
     with pytest.raises(MissingExtra, match=r"archsim\[fast\]"):
         Simulation(two(), fast=True)

@@ -18,7 +18,7 @@ NETWORKS = {
     "l1.line": ("alexnet", "gtx_1080", 1, "fp32", {}, ("32 B", "128 B"), -1),
     "l2.ways": ("gpt2_small", "a100_sxm4_40gb", 1, "fp16", {}, ("1", "16"), -1),
     "l2.far": ("alexnet", "a100_sxm4_40gb", 64, "fp16", {}, ("250 clk", "1600 clk"), 1),
-    **{f"{level}.tlb_{key}": ("alexnet", "a100_sxm4_40gb", 1, "fp32", {**PAGES[level], f"{level}.tlb_reach": "64 kB"}, values,
+    **{f"{level}.tlb_{key}": ("alexnet", "a100_sxm4_40gb", 16, "fp32", {**PAGES[level], f"{level}.tlb_reach": "64 kB"}, values,
                               sign) for level in ("l1", "l2") for key, values, sign in (
            ("reach", ("64 kB", "64 GiB"), -1), ("miss", ("10 clk", "4000 clk"), 1), ("page", ("4 kB", "2 MiB"), -1))},
 }  # fmt: skip

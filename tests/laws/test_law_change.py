@@ -12,6 +12,7 @@ cost a lower clock. What is whole has a tolerance:
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib.util import find_spec
@@ -94,11 +95,12 @@ def tiles(result: Run) -> Any:
     return None if choice is None else (choice.option.tolist(), choice.variant.tolist())
 
 
-def drawn(kind: str, count: int, seed: int) -> list[Changed]:
-    """Random changes."""
+def drawn(kind: str, count: int, seed: int, both: bool = False) -> list[Changed]:
+    """Random changes; of keys that both fidelities read, where that is asked for."""
     rng, found = random.Random(seed), list[Changed]()
     names = [name for name in devices.names() if devices.find(name).kind == kind]
-    units = {key: unit for key, unit, _ in keys(kind) if unit.better and not unit.cache and not key.startswith(ELSEWHERE)}
+    units = {key: unit for key, unit, _ in keys(kind) if unit.better and not unit.cache and not key.startswith(ELSEWHERE)
+             and not (both and (unit.cycle or unit.closed))}  # fmt: skip
     while len(found) < count:
         hw = rng.choice(names)
         own = [key for key in devices.find(hw).entries if key in units]
@@ -106,6 +108,7 @@ def drawn(kind: str, count: int, seed: int) -> list[Changed]:
     return found
 
 
+@cache
 def ratio(change: Changed, fidelity: str) -> tuple[float, bool] | None:
     """Time after over time before, and whether another tile runs; None where the device cannot be, or cannot run the network."""
     try:
@@ -137,6 +140,43 @@ def test_more_of_what_is_good_is_never_slower(kind: str) -> None:
 @pytest.mark.parametrize("kind", ["gpu", "cpu"])
 def test_nor_by_the_cycle_model(kind: str) -> None:
     assert [said for change in drawn(kind, SIMULATIONS, 48) if (said := against(change, SIMULATED))] == []
+
+
+ALIKE, POINTS = 0.25, 0.03  # what the fidelities may part by: of the larger change, and of the time
+# Where they may part by more: kind of device, `sm.pairing` of it (any, if empty), keys, and by how much of the time at most.
+# archsim/manual/what-if.md has the same rows with their reasons.
+PARTINGS: tuple[tuple[str, str, str, float], ...] = (
+    ("gpu", "", r"sm\.(registers|warps|ctas|shared_.*)", 0.27),  # warps that hide latency, or CTAs that hide a prologue
+    ("gpu", "", r"memory\.(bandwidth|achievable|data_rate|bus|latency)", 0.30),  # a CTA waits for memory, or a fitted prologue
+    ("gpu", "", r"l2\.(bandwidth|size)", 0.20),  # an SM asks in bursts, and other algorithms compete
+    ("gpu", "any", r"rate\.fp32|sm\.issue_width", 0.55),  # register banks feed the second instruction, or a share of the lanes
+    ("gpu", "", r"rate\..*|sm\.(count|issue_width)", 0.22),  # pipes that wait for operands, slots that loads take, waves
+    ("cpu", "", r"core\.(simd|registers|fma_ports|miss_buffers)", 0.60),  # ports and queues of a core, or a rate
+    ("cpu", "", r"memory\..*|l[23]\..*", 0.50),  # misses of one core that its queues overlap, or one bandwidth
+)
+
+
+def allowed(change: Changed) -> float:
+    device: Any = devices.find(change.hw).device
+    own = [most for kind, pairing, key, most in PARTINGS if kind == device.kind and re.fullmatch(key, change.key)
+           and (not pairing or device.sm.pairing == pairing)]  # fmt: skip
+    return max(own, default=0.0)
+
+
+def parted(change: Changed) -> str:
+    """By how much the fidelities part over a change, in words; empty where they do not, or no more than the list says."""
+    closed, simulated = ratio(change, FITTED), ratio(change, SIMULATED)
+    if closed is None or simulated is None:
+        return ""
+    most = max(POINTS, ALIKE * max(abs(closed[0] - 1.0), abs(simulated[0] - 1.0)), allowed(change))
+    words = f"{change}: x {closed[0]:.3f} by {FITTED}, x {simulated[0]:.3f} by {SIMULATED}"
+    return words if abs(closed[0] - simulated[0]) > most else ""
+
+
+@pytest.mark.skipif(find_spec("numba") is None, reason="numba is not installed")
+@pytest.mark.parametrize("kind", ["gpu", "cpu"])
+def test_both_fidelities_say_the_same_of_a_change_or_the_list_says_that_they_part(kind: str) -> None:
+    assert [said for change in drawn(kind, SIMULATIONS, 48, both=True) if (said := parted(change))] == []
 
 
 @pytest.mark.parametrize(("hw", "net", "batch", "key", "value", "least", "most"), [

@@ -431,13 +431,13 @@ def test_deeper_panels_read_the_results_again_and_more_rows_the_other_operand() 
 def test_panels_of_the_first_operand_pass_once_for_each_column_of_blocks() -> None:
     """Eight rows are two blocks of six, and 32 columns two of them."""
     kernels = on_cpu(product(8, 32, 50, packed=1), element_wise(items=1e6, packed=1))
-    assert refill_bytes(kernels, cpu()).tolist() == [2 * 6 * 2 * 50 * 4, 0]
+    assert refill_bytes(kernels, cpu(), 1.0).tolist() == [2 * 6 * 2 * 50 * 4, 0]
 
 
 def test_pixels_of_a_direct_convolution_pass_once_for_each_block_of_channels() -> None:
     """60 pixels are ten blocks of six; 24 channels are two blocks of two registers."""
     kernels = on_cpu(product(16, 60, 256), product(24, 60, 256))
-    assert refill_bytes(kernels, cpu()).tolist() == [10 * 6 * 256 * 4, 2 * 10 * 6 * 256 * 4]
+    assert refill_bytes(kernels, cpu(), 1.0).tolist() == [10 * 6 * 256 * 4, 2 * 10 * 6 * 256 * 4]
 
 
 def test_one_core_draws_what_its_miss_buffers_allow() -> None:

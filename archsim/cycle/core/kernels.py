@@ -127,7 +127,7 @@ def simulated_core(terms: CpuTerms, bounds: Mapping[str, float], known: Known, c
 
 def simulated_on(v: CpuVariant, known: Known) -> Simulated:
     """One core among those that work on a kernel; beside a hyper-thread that spins, a scalar loop has what that leaves it."""
-    machine = core_machine(v.terms.device, v.at(v.terms.core_clock), v.workers)
+    machine = core_machine(v.terms.device, v.at(v.terms.core_clock), v.workers, v.runtime.local)
     return Simulated(shared(machine) if is_scalar(v) and v.disturbed else machine, known)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any
 
 from archsim.base.errors import Unsupported
+from archsim.cost.cpu_traffic import sockets_bandwidth
 from archsim.device.device import Cpu
 from archsim.device.pipeline import FALLBACK, CorePipeline, Cracked, Hold, Latency, Port
 
@@ -126,8 +127,8 @@ def delivered(pipeline: CorePipeline, slots: int) -> float:
     return min(usual, float(pipeline.decode))
 
 
-def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine:
-    """One core of a CPU at a clock [Hz] beside others at work (`workers` with it).
+def core_machine(device: Cpu, clock: float, workers: float = 1.0, local: float = 1.0) -> CoreMachine:
+    """One core of a CPU at a clock [Hz] beside others at work (`workers` with it); local: as `memory_bandwidth` has it.
 
     Raises Unsupported for a device whose spec says nothing of its pipeline.
     """
@@ -146,13 +147,12 @@ def core_machine(device: Cpu, clock: float, workers: float = 1.0) -> CoreMachine
     if device.tile is not None:
         latency["tile"] = float(device.tile.latency)
         hold["tile"] = float(device.tile.int8 or device.tile.bf16 or 1.0)
-    memory = device.memory
-    share = float(memory.bandwidth) * float(memory.achievable) / float(device.core.sockets) / clock / workers
+    share = float(sockets_bandwidth(device, workers, local)) / clock / workers
     last, slower = device.l2, clock / float(device.clock.uncore or clock)  # core clocks for each of the uncore
     far, levels = [(float(last.bandwidth), float(last.latency))], [level for level in (last, device.l3) if level is not None]
     for level in levels[1:]:
         far.append((float(level.bandwidth) / slower, far[0][1] + (float(level.latency) - far[0][1]) * slower))
-    far.append((share, float(memory.latency) * clock))
+    far.append((share, float(device.memory.latency) * clock))
     return CoreMachine(
         name=device.identity.id, pipeline=pipeline, ports=names, masks=masks, wide=wide, latency=latency, hold=hold,
         cracked=_numbers(device.cracked),
