@@ -208,27 +208,30 @@ def prologue(
 ) -> Array:
     """Clocks of a CTA for address set-up, first load and last store [clk].
 
-    starts latency f, filled on tensor cores; around a softmax of its own with loading, [D, V]
+    starts latency f, with loading around a softmax, [D, V]
 
-    starts: latencies of the memory that pass one after the other, `gemm.prologue`, or `attention.prologue` [1]
+    starts: latencies of the memory that pass one after the other, `gemm.prologue`; on tensor cores `gemm.tensor_prologue` filled;
+            around a softmax `attention.prologue` [1]
     latency: of an unloaded memory [s], [D, 1]; f: core clock under sustained load [Hz], a float or [D, 1]: most of a latency
              passes in the chip, and counts in its clocks
     filled: share of a pipeline of `STAGES` stages that a loop of so few steps fills
     depth: inner steps of one CTA, in units of k, [V]; ctas: of one launch, [V]
     loading: clocks in which queries and results pass, and the first keys, `burst` [clk]
 
-    Attention kernels have a constant of their own, since their two products fill their pipelines one after the other.
+    Products on tensor cores have a constant of their own: asynchronous copies fill their pipelines, of which one stage is the
+    result; and they come from other libraries. So have attention kernels, whose two products fill theirs one after the other.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> kernel, gpu = some(exps=np.zeros(1), plain=np.zeros(1), tile_k=32 * np.ones(1)), some(
     ...     has_tensor=lambda precision: True, memory=some(latency=500e-9), clock=some(sustained=1e9))
-    >>> starts = {"gemm.prologue": 2.0, "attention.prologue": 8.0}
+    >>> starts = {"gemm.prologue": 4.0, "gemm.tensor_prologue": 2.0, "attention.prologue": 8.0}
     >>> prologue(kernel, gpu, "fp16", np.array([32.0]), np.ones(1), starts).item()  # one step and the result: two of four stages
     500.0
     """
     filled = np.minimum(1.0, (depth / kernels.tile_k + 1.0) / STAGES)
-    starts = constants["gemm.prologue"] * np.where(on_tensor(kernels, device, precision), filled, 1.0)
+    starts = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_prologue"] * filled,
+                      constants["gemm.prologue"])  # fmt: skip
     latency = device.memory.latency * device.clock.sustained
     if not kernels.exps.any():
         return np.asarray(starts * latency)
