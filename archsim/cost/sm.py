@@ -47,7 +47,8 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     pipe: rate of the pipe that multiplies operands of `precision`, fp32 for other arithmetic [FMA/clk], a float or [D, 1]; of
           lanes no more than schedulers start, `fed`
     share: of the lanes that register banks feed, `sm.issue_share` [1], a float or [D, 1]
-    slots: multiply-accumulates that schedulers start, beside loads of operands, `started`; no limit to tensor cores [FMA/clk]
+    slots: multiply-accumulates that schedulers start, beside loads of operands, `started` [FMA/clk]; tensor cores take theirs in
+           turns with loads of the same warps: pipe / (1 + `gemm.tensor_kappa` 2 / side)
     alone: share of the tensor cores' rate that mma of single warps reach, `rate.warp_mma`; 1 for kernels without these [1]
     family: efficiency of the kernel's family [1], [V]
     side: a thread holds side x side results, for which it loads 2 side values from shared memory, each for kappa of a slot
@@ -67,10 +68,13 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     """
     family = family_efficiency(kernels, constants)
     side = np.sqrt(kernels.tile_m * kernels.tile_n * kernels.work / kernels.threads)
-    reuse = np.where(kernels.matrix > 0, 1.0 + constants["gemm.kappa"] * 2.0 / side, 1.0)
+    loads = np.where(kernels.matrix > 0, 2.0 / side, 0.0)
+    reuse = 1.0 + constants["gemm.kappa"] * loads
     share = 1.0 if device.sm.issue_share is None else device.sm.issue_share
     product = device.pipe(precision)
-    if not device.has_tensor(precision):
+    if device.has_tensor(precision):
+        product = product / (1.0 + constants["gemm.tensor_kappa"] * loads)
+    else:
         product = np.minimum(fed(device, product, precision), started(device, precision) / reuse)
     others = np.minimum(fed(device, device.rate.fp32), started(device) / reuse)
     alone = 1.0 if device.rate.warp_mma is None else np.where(kernels.warp_mma > 0, device.rate.warp_mma, 1.0)
