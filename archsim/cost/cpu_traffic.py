@@ -144,7 +144,9 @@ def last_level_bytes(kernels: CpuKernels, device: Cpu, workers: Array, sums: Arr
 def stay_near(kernels: CpuKernels, device: Cpu, workers: Array) -> NDArray[np.bool_]:
     """Whether the second levels of the cores at work still have the tensors of an element-wise kernel from the op before, [D, V].
 
-    a + b + c <= size workers / 2 where there is a third level; workers: cores at work, [D, V]
+    size <= l2 workers / 2 where there is a third level; size = a + b + c
+
+    size: of the tensors, each once [B]; l2: of a second level [B]; workers: cores at work, [D, V]
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
@@ -184,12 +186,13 @@ def repeat_bytes(kernels: CpuKernels, device: Cpu) -> Array:
 def refill_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
     """What goes by the register blocks from the second level, since the first one keeps the other operand [B].
 
-    blocks rows k element, [D, V]        (Low et al. 2016); of an element-wise kernel whose tensors `stay_near` all of them
+    blocks rows k element, [D, V]        (Low et al. 2016); of an element-wise kernel `passed`
 
     Of a packed product these are the panels of A, once for each column of blocks. A direct convolution takes as many channels at
     a time as leave the filters of a block in the first level, and its pixels go by.
 
     refilled: rows of all blocks over k [B]
+    passed: tensors of an element-wise kernel that `stay_near` its cores [B]; workers: cores at work, [D, V]
 
     >>> from archsim.device.catalog import find
     >>> from types import SimpleNamespace as kernels
@@ -200,8 +203,8 @@ def refill_bytes(kernels: CpuKernels, device: Cpu, workers: Array) -> Array:
     """
     block_m, _ = micro_tile(device)
     refilled = register_blocks(kernels, device) * block_m * kernels.k * kernels.operand_a
-    near = stay_near(kernels, device, workers)
-    return np.where(kernels.matrix > 0, refilled, near * (kernels.a_bytes + kernels.b_bytes + 2.0 * kernels.c_bytes))
+    passed = np.where(stay_near(kernels, device, workers), kernels.a_bytes + kernels.b_bytes + 2.0 * kernels.c_bytes, 0.0)
+    return np.where(kernels.matrix > 0, refilled, passed)
 
 
 def core_bandwidth(device: Cpu) -> Array | float:

@@ -42,16 +42,21 @@ def on_tensor(kernels: GpuKernels, device: Gpu, precision: str) -> NDArray[np.bo
 def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
     """Multiply-accumulates per clock that an SM sustains in the inner loop [FMA/clk].
 
-    min(pipe, slots / reuse) share alone family, [D, V]      reuse = 1 + kappa 2 / side    (Volkov & Demmel 2008, section 4)
+    full share alone family, [D, V]
+    full = product = min(fed, started / reuse), on tensor cores pipe / (1 + kappa_t loads); the same of fp32 for other arithmetic
+    reuse = 1 + kappa loads; loads = 2 / side                                        (Volkov & Demmel 2008, section 4)
 
-    pipe: rate of the pipe that multiplies operands of `precision`, fp32 for other arithmetic [FMA/clk], a float or [D, 1]; of
-          lanes no more than schedulers start, `fed`
+    product: rate at which operands of `precision` are multiplied [FMA/clk], a float, [D, 1] or [D, V]
+    pipe: that of its pipe [FMA/clk]
+    full: the rate of a kernel's arithmetic where nothing is lost [FMA/clk]
+    fed: rate of lanes [FMA/clk]; started: of all instructions that schedulers start, loads of operands among them [FMA/clk]
+    reuse: issue slots for each multiply-accumulate, loads from shared memory included [1]
+    loads: values that a thread loads from shared memory for each multiply-accumulate [1]; kappa_t: `gemm.tensor_kappa`, what one
+           keeps a warp from its products
     share: of the lanes that register banks feed, `sm.issue_share` [1], a float or [D, 1]
-    slots: multiply-accumulates that schedulers start, beside loads of operands, `started` [FMA/clk]; tensor cores take theirs in
-           turns with loads of the same warps: pipe / (1 + `gemm.tensor_kappa` 2 / side)
     alone: share of the tensor cores' rate that mma of single warps reach, `rate.warp_mma`; 1 for kernels without these [1]
     family: efficiency of the kernel's family [1], [V]
-    side: a thread holds side x side results, for which it loads 2 side values from shared memory, each for kappa of a slot
+    side: a thread holds side x side results, for which it loads 2 side values from shared memory
 
     Holds where the pipes are full: `compute_bound` has what fewer warps lose.
 
@@ -71,44 +76,46 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     loads = np.where(kernels.matrix > 0, 2.0 / side, 0.0)
     reuse = 1.0 + constants["gemm.kappa"] * loads
     share = 1.0 if device.sm.issue_share is None else device.sm.issue_share
-    product = device.pipe(precision)
-    if device.has_tensor(precision):
-        product = product / (1.0 + constants["gemm.tensor_kappa"] * loads)
-    else:
-        product = np.minimum(fed(device, product, precision), started(device, precision) / reuse)
-    others = np.minimum(fed(device, device.rate.fp32), started(device) / reuse)
+    pipe = device.pipe(precision)
+    product = pipe / (1.0 + constants["gemm.tensor_kappa"] * loads) if device.has_tensor(precision) else np.minimum(
+        fed(device, pipe, precision), started(device, precision) / reuse)
     alone = 1.0 if device.rate.warp_mma is None else np.where(kernels.warp_mma > 0, device.rate.warp_mma, 1.0)
-    return np.asarray(np.where(is_product(kernels), product, others) * share * alone * family)
+    full = np.where(is_product(kernels), product, np.minimum(fed(device, device.rate.fp32), started(device) / reuse))
+    return np.asarray(full * share * alone * family)
 
 
-def started(device: Gpu, precision: str = "fp32", alike: bool = False) -> Array | float:
-    """The rate at which schedulers start instructions of lanes [FMA/clk], a float or [D, 1].
+def started(device: Gpu, precision: str = "fp32") -> Array | float:
+    """The rate at which schedulers start instructions, those of lanes and others beside them [FMA/clk], a float or [D, 1].
 
     schedulers p width products
 
     p: threads of a warp; products: multiply-accumulates of an instruction, `packed`
-    width: instructions that a scheduler starts in a clock, `sm.issue_width`; of those that are `alike` one, where the second has
-           to be of another kind
+    width: instructions that a scheduler starts in a clock, `sm.issue_width`
 
     >>> from archsim.device.catalog import find
-    >>> pascal = find("gtx_1080").device
-    >>> float(started(pascal)), float(started(pascal, alike=True))
+    >>> float(started(find("gtx_1080").device)), float(started(find("rtx_3090").device))
     (256.0, 128.0)
     """
     width = 1.0 if device.sm.issue_width is None else device.sm.issue_width
-    width = np.minimum(width, 1.0) if alike and device.sm.pairing != "any" else width
     return issue_lanes(device) * width * packed(device, precision)
 
 
 def fed(device: Gpu, lanes: Array | float, precision: str = "fp32") -> Array:
     """The rate of lanes, or that at which schedulers start their instructions, whichever is less [FMA/clk], a float or [D, 1].
 
+    min(lanes, schedulers p alike products)
+
+    p: threads of a warp; products: multiply-accumulates of an instruction, `packed`
+    alike: instructions of lanes that a scheduler starts in a clock: one where the second has to be of another kind
+
     >>> from archsim.device.catalog import find
     >>> kepler, pascal = find("tesla_k40").device, find("gtx_1080").device
     >>> float(fed(kepler, 192.0)), float(fed(pascal, 256.0))  # four schedulers start 8 and 4 warps
     (192.0, 128.0)
     """
-    return np.minimum(lanes, started(device, precision, alike=True))
+    width = 1.0 if device.sm.issue_width is None else device.sm.issue_width
+    alike = width if device.sm.pairing == "any" else np.minimum(width, 1.0)
+    return np.minimum(lanes, issue_lanes(device) * alike * packed(device, precision))
 
 
 def packed(device: Gpu, precision: str) -> float:
@@ -212,12 +219,13 @@ def prologue(
 ) -> Array:
     """Clocks of a CTA for address set-up, first load and last store [clk].
 
-    starts latency f, with loading around a softmax, [D, V]
+    starts waited, with loading around a softmax, [D, V]; waited = latency f
 
     starts: latencies of the memory that pass one after the other, `gemm.prologue`; on tensor cores `gemm.tensor_prologue` filled;
             around a softmax `attention.prologue` [1]
     latency: of an unloaded memory [s], [D, 1]; f: core clock under sustained load [Hz], a float or [D, 1]: most of a latency
              passes in the chip, and counts in its clocks
+    waited: clocks of a latency [clk]
     filled: share of a pipeline of `STAGES` stages that a loop of so few steps fills
     depth: inner steps of one CTA, in units of k, [V]; ctas: of one launch, [V]
     loading: clocks in which queries and results pass, and the first keys, `burst` [clk]
@@ -236,11 +244,11 @@ def prologue(
     filled = np.minimum(1.0, (depth / kernels.tile_k + 1.0) / STAGES)
     starts = np.where(on_tensor(kernels, device, precision), constants["gemm.tensor_prologue"] * filled,
                       constants["gemm.prologue"])  # fmt: skip
-    latency = device.memory.latency * device.clock.sustained
+    waited = device.memory.latency * device.clock.sustained
     if not kernels.exps.any():
-        return np.asarray(starts * latency)
+        return np.asarray(starts * waited)
     loading = burst(kernels, device, ctas, constants)
-    return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue"] * latency + loading, starts * latency))
+    return np.asarray(np.where(kernels.exps > 0, constants["attention.prologue"] * waited + loading, starts * waited))
 
 
 def first_wave(kernels: GpuKernels, device: Gpu, precision: str, constants: Calibration) -> Array:
