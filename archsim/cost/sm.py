@@ -43,11 +43,10 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     """Multiply-accumulates per clock that an SM sustains in the inner loop [FMA/clk].
 
     full share alone family, [D, V]
-    full = product = min(fed, started / reuse), on tensor cores pipe / (1 + kappa_t loads); the same of fp32 for other arithmetic
+    full = min(fed, started / reuse), that of fp32 for other arithmetic than products; on tensor cores pipe / (1 + kappa_t loads)
     reuse = 1 + kappa loads; loads = 2 / side                                        (Volkov & Demmel 2008, section 4)
 
-    product: rate at which operands of `precision` are multiplied [FMA/clk], a float, [D, 1] or [D, V]
-    pipe: that of its pipe [FMA/clk]
+    pipe: rate of the pipe that multiplies operands of `precision` [FMA/clk], a float or [D, 1]
     full: the rate of a kernel's arithmetic where nothing is lost [FMA/clk]
     fed: rate of lanes [FMA/clk]; started: of all instructions that schedulers start, loads of operands among them [FMA/clk]
     reuse: issue slots for each multiply-accumulate, loads from shared memory included [1]
@@ -77,10 +76,11 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     reuse = 1.0 + constants["gemm.kappa"] * loads
     share = 1.0 if device.sm.issue_share is None else device.sm.issue_share
     pipe = device.pipe(precision)
-    product = pipe / (1.0 + constants["gemm.tensor_kappa"] * loads) if device.has_tensor(precision) else np.minimum(
-        fed(device, pipe, precision), started(device, precision) / reuse)
     alone = 1.0 if device.rate.warp_mma is None else np.where(kernels.warp_mma > 0, device.rate.warp_mma, 1.0)
-    full = np.where(is_product(kernels), product, np.minimum(fed(device, device.rate.fp32), started(device) / reuse))
+    full = np.where(is_product(kernels), pipe / (1.0 + constants["gemm.tensor_kappa"] * loads)
+                    if device.has_tensor(precision)
+                    else np.minimum(fed(device, pipe, precision), started(device, precision) / reuse),
+                    np.minimum(fed(device, device.rate.fp32), started(device) / reuse))  # fmt: skip
     return np.asarray(full * share * alone * family)
 
 
