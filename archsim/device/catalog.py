@@ -70,7 +70,7 @@ def _otherwise(name: str) -> UnknownName | None:
     known = {key: entry.written.replace(" ", "") for key, entry in _shipped(desktop).entries.items()}
     values = " ".join(f"--set {key}={known[key]}" for key in ("sm.count", "memory.bandwidth") if key in known)
     return UnknownName("device", name, names(), near=(desktop,), hint=(
-        "laptop cards are not described, as each laptop sets their power; "
+        "this laptop card is not described; "
         f"laptop: --hw {desktop} --power-limit 80W {values}, with the figures of yours in place of these "
         "(`archsim new hw` keeps them in a file)"))  # fmt: skip
 

@@ -167,7 +167,7 @@ def test_no_layer_in_the_shadow_of_others_computes_beyond_the_peak() -> None:
     for streams in (1, 4):
         e = estimate("googlenet", "gtx_1080", batch=16, fidelity="event", streams=streams)
         shares.append(max(row[9].value or 0.0 for row in layer_table(e).rows))
-    assert shares[1] <= shares[0] < 1.0
+    assert shares[1] <= shares[0] * (1.0 + 1e-9) < 1.0
 
 
 def leaves(tree: list[Any]) -> Iterator[list[Any]]:

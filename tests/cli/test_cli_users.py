@@ -36,7 +36,7 @@ ARCHITECT = [  # what would a GTX 1080 with twice the SMs do?
 ]
 DEVELOPER = [  # how long does my network take here, and on a card that I may buy?
     ("estimate --net meta-llama/Llama-2-7b-hf --hw h100", r"llama_2_7b on NVIDIA H100"),
-    ("estimate --net alexnet --hw 'rtx 3060 laptop'", r"laptop: --hw rtx_3060 --power-limit 80W"),
+    ("estimate --net alexnet --hw 'gtx 1080 laptop'", r"laptop: --hw gtx_1080 --power-limit 80W"),
     ("estimate --net mycnn.pt --hw gtx_1080", r"export it to ONNX"),
     ("estimate alexnet tegra_x1", r"write --net alexnet --hw tegra_x1"),
     ("estimate --net alexnet --hw tegra_x1,i7_6700k", r"archsim compare"),

@@ -21,7 +21,7 @@ Cell = tuple[str, str, str, int, str]
 CELLS: dict[str, list[Cell]] = {
     "gpu": [
         ("alexnet", "tesla_v100_sxm2", "caffe-cudnn4", 1, "fp32"), ("alexnet", "tesla_v100_sxm2", "torch7-cudnn5.1", 64, "fp16"),
-        ("alexnet", "gtx_1080_ti", "torch7-cudnn5.1", 64, "fp16"), ("alexnet", "tegra_x1", "caffe-cudnn4", 16, "fp16"),
+        ("alexnet", "gtx_1080_ti", "torch7-cudnn5.1", 8, "fp16"), ("alexnet", "tegra_x1", "caffe-cudnn4", 16, "fp16"),
         ("vgg_16", "gtx_1080_ti", "torch7-cudnn5.1", 16, "fp32"),
         ("alexnet", "mi100", "pytorch-2-rocm", 4, "fp32"),
         ("alexnet", "a100_sxm4_40gb", "ideal", 8, "bf16"), ("alexnet", "a100_sxm4_40gb", "ideal", 8, "tf32"),

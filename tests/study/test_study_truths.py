@@ -52,7 +52,7 @@ def test_fully_connected_layers_of_one_sample_follow_the_bandwidth() -> None:
         if before.kind == "linear":
             seen += 1
             assert before.bound == "dram"
-            assert 0.5 <= after.time_s / before.time_s < 0.7
+            assert 0.5 <= (after.time_s - after.wait_s) / (before.time_s - before.wait_s) < 0.7  # what the host takes stays
             assert wider.time_s / before.time_s > 0.95
     assert seen == 3
 
