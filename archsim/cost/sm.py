@@ -57,8 +57,6 @@ def issue_rate(kernels: GpuKernels, device: Gpu, precision: str, constants: Cali
     family: efficiency of the kernel's family [1], [V]
     side: a thread holds side x side results, for which it loads 2 side values from shared memory
 
-    Holds where the pipes are full: `compute_bound` has what fewer warps lose.
-
     >>> import numpy as np
     >>> from types import SimpleNamespace as some
     >>> from archsim.calibration.constants import default
@@ -197,8 +195,6 @@ def burst(kernels: GpuKernels, device: Gpu, ctas: Array, constants: Calibration)
     block: keys and values of the first step of a CTA [B], [V]
     keys: of that step, or of a part where it has fewer [1], [V]
     B: bandwidth of the whole L2 [B/clk]; share: of it that a burst reaches, `l2.burst` [1]
-
-    Holds for CTAs that begin and end together, with an SM each or more.
 
     >>> import numpy as np
     >>> from types import SimpleNamespace as some

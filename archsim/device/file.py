@@ -72,7 +72,10 @@ def loads(text: str, path: str, parent: Callable[[str], Spec]) -> Spec:
     problems += [*wrong, *lacking]
     if problems or identity is None:
         raise InputError(path, dict.fromkeys(problems), "" if base is None else _written_by(base, tables))
-    shared = _of_architecture(kind, identity.architecture)
+    try:
+        shared = _of_architecture(kind, identity.architecture)
+    except InputError:
+        raise InputError(path, [f"architecture: {identity.architecture} is none of a {kind}"]) from None
     if base is None or (shared and identity.architecture != base.identity.architecture):
         others = {key: entry for key, entry in found.items() if not entry.file.startswith(ARCHITECTURE)}
         found = {key: entry for key, entry in shared.items() if key not in gone} | others

@@ -14,6 +14,7 @@ from archsim.trace.kinds.pointwise import KEPT_BYTES
 from archsim.trace.trace import BoundOp
 
 ALONG_AXIS = ("layer_norm", "rms_norm", "softmax")  # ops that sum up the rows of their last axis
+ROW_THREADS = 512  # most threads of a CTA that sums up a row, where a stack says nothing (PyTorch, SoftMax_getBlockSize; cuDNN)
 OF_ITS_OWN = 2  # kernels of an op; in a chain of more the sums are kernels of their own
 
 
@@ -95,7 +96,7 @@ def quantise(op: BoundOp, context: Context) -> Plan | None:
 def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: float, rows: Passes) -> Plan:
     """One kernel for each of the launches, which share `reads` and `writes` [B] and the windows of a pooling or an LRN.
 
-    A CTA that sums up a row has `row_threads` threads, or as many as the row has loads.
+    A CTA that sums up a row has `row_threads` threads at most, or as many as the row has loads.
 
     slots = values value_slots        of a lane alone: row / threads value_slots
     """
@@ -116,7 +117,7 @@ def _passes(op: BoundOp, context: Context, launches: int, reads: float, writes: 
     arrays = op.input_shapes[:1] if op.phase == "forward" else (op.input_shapes[0], op.shape)  # and the gradient of the result
     walked = reads / launches / context.bytes(*arrays)
     together = row * context.element * (len(arrays) if op.shape == op.input_shapes[0] else 1)  # of all that is read [B]
-    cta = min(rows.row_threads, row * context.element / context.vector)
+    cta = min(rows.row_threads or ROW_THREADS, row * context.element / context.vector)
     loads = covered * context.element / context.vector  # an unrolled loop goes through the windows of a whole load at once
     gpu = GpuColumns(slots=prod(op.shape) / launches * rows.value_slots,
                      lane_slots=row / cta * rows.value_slots if cta else 0.0, cache_bytes=context.element * windows,

@@ -25,8 +25,7 @@ class Passes:
     outputs: float = key("times that a tensor of the output's size is read or written", low=0)
     launches: int = key("kernels; 0: the op is part of another kernel", low=0, default=1)
     row_threads: int = key(
-        "most threads of a CTA that sums up a row, which it reads again through the caches; 0: from memory each time", low=0,
-        default=512,
+        "most threads of a CTA that has a row to itself; 0: 512 where it sums up a row, else none has", low=0, default=0
     )
     value_slots: float = key("GPU: issue slots of a lane for each value of the output; 0: those of its arithmetic", low=0,
                              default=0.0)  # fmt: skip

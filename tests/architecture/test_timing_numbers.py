@@ -61,7 +61,7 @@ STRUCTURE = {
     "cost/evaluate.py": {"SPEEDUP": "how much faster, in a question"},
     "schedule/events.py": {"CACHED_SOLUTIONS": "entries of a cache", "TIME_TOLERANCE": "accuracy", "TINY": "accuracy"},
     "schedule/streams.py": {"QUEUE": "launches"},
-    "lower/pointwise.py": {"OF_ITS_OWN": "kernels of an op"},
+    "lower/pointwise.py": {"OF_ITS_OWN": "kernels of an op", "ROW_THREADS": "threads of a CTA"},
     "schedule/training.py": {"PREFETCH": "batches", "BUCKET_BYTES": "bytes"},
     "estimation/memo.py": {"WAIT_S": "for a lock", "MOST_CLOCKS": "that a file may say"},
     "estimation/memory.py": {"USABLE": "share of a capacity", "STRAIGHT": "steps of a search"},
