@@ -127,7 +127,7 @@ def skeleton(name: str, text: str) -> list[str]:
     """What of a file is the same with other constants: headings and pictures of the report, head and length of a table."""
     if name.endswith(".csv"):
         return [text.partition("\n")[0], str(text.count("\n"))]
-    return [re.sub(r' points="[^"]*"', "", line) for line in text.splitlines() if line.startswith(("#", "![", "<svg"))]
+    return [re.sub(r' (points|y)="[^"]*"', "", line) for line in text.splitlines() if line.startswith(("#", "![", "<svg"))]
 
 
 @pytest.mark.parametrize("name", ["tegra_lpddr5", *LONGER])
