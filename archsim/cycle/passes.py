@@ -8,7 +8,6 @@ from math import ceil, log2
 from archsim.cost.retention import UNROLLED
 from archsim.cycle.machine import Machine
 from archsim.cycle.program import FP32, SPECIAL, Assembler, Program, Source
-from archsim.lower.pointwise import ROW_THREADS
 
 SET_UP = 4  # instructions that find a thread's place, each after the one before: ids, multiply, compare
 
@@ -134,6 +133,7 @@ def windows(machine: Machine, window: Window) -> Program:
 
 ROW_SET_UP = 6  # instructions that find the row and the thread's first place in it
 LOOPED = 16  # loads of a thread that stay in its registers; a longer row is read in loops
+MOST_THREADS = 512  # of a CTA for one row (cuDNN, bn_fw_tr_1C11; PyTorch, SoftMax_getBlockSize for rows of up to 4,096 values)
 SMALL = 128  # threads of a CTA whose warps have a row each (PyTorch, PersistentSoftmax.cuh)
 PIECES = 4  # instructions of an address where a row lies in pieces: divide by the piece (multiply high, shift), multiply, add
 MOMENTS = 2  # of a row: sum and sum of squares, or maximum and sum of exponentials
@@ -167,7 +167,7 @@ class Rows:
     def threads(self) -> int:
         """Threads of a row: a power of two of which each has a load, at least a warp's."""
         loads = self.row * self.value / self.lane
-        return int(min(ROW_THREADS, max(self.warp, 2 ** ceil(log2(max(1.0, loads / UNROLLED))))))
+        return int(min(MOST_THREADS, max(self.warp, 2 ** ceil(log2(max(1.0, loads / UNROLLED))))))
 
     @property
     def loads(self) -> int:
