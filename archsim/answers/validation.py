@@ -34,6 +34,7 @@ from archsim.render.text import csv_lines
 from archsim.validation.baseline import PLAIN
 from archsim.validation.evaluation import USUAL, GroupScore, Validation, ValidationSettings
 from archsim.validation.score import LEVEL, Score
+from archsim.validation.select import Removal
 from archsim.validation.verdict import case_words, furthest, inside, off_words, quantiles, sentences, unit_of
 
 SCHEMA = "archsim-validation/1"
@@ -359,3 +360,11 @@ def _point(v: Validation, i: int) -> tuple[float, float]:
     rate = case.metric == "throughput_per_s"
     measured, predicted = (case.batch / value if rate else value for value in (case.measured, float(v.predicted[i])))
     return float(f"{measured:.4g}"), float(f"{predicted:.4g}")
+
+
+def selected(path: Sequence[Removal]) -> Table:
+    """The constants of a fit in the order in which they can be left out, and the errors that remain."""
+    rows = [[words(one.name or "all fitted"), *(count(value) if one.name else words("") for value in (one.value, one.prior)),
+             *map(percent, (one.seen, one.source, one.architecture, one.unfitted, one.unseen))] for one in path]  # fmt: skip
+    heads = ("removed, after those above", "fitted", "prior", "seen", "source left out", "architecture", "not fitted", "unseen")
+    return Table(columns=columns(*heads, numbers=range(1, 8)), rows=rows)

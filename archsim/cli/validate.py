@@ -14,7 +14,7 @@ from archsim.base.errors import nearest
 from archsim.base.version import __version__
 from archsim.base.writer import TOML, OutputFile, OutputKind
 from archsim.cli.output import FORCE, AnswerForm, answer_forms, files_in, output, write
-from archsim.cli.terminal import Progress, missed, note
+from archsim.cli.terminal import Progress, missed, note, show_text
 from archsim.cli.vocabulary import FIDELITY, FILE, MEASUREMENTS, ROWS_OF, flag, listed, own, refuse_others
 
 if TYPE_CHECKING:
@@ -230,12 +230,13 @@ def _freeze(folder: str, folds: Sequence[str], calibration: str | None) -> None:
 @own("--kind", "Use only rows of this kind of device.", ["gpu", "cpu"])
 @own("--calibration", "Start from these constants instead of the shipped ones.", FILE)
 @own("--intervals", "Also measure the intervals, by cross-validation over this fold.", FOLD)
+@flag("--select", "Fit nothing; show what rows not in view lose by each constant that stays at its prior.")
 @own("--workers", "Worker processes.", click.IntRange(1, 256), 1)
 @output("--out", TOML, "Write the calibration here; otherwise it is printed.", prints=True)
 @FORCE
 def calibrate_command(
     measurements: tuple[str, ...], hw: list[str], prefixes: tuple[str, ...], kind: str | None, calibration: str | None,
-    intervals: str | None, workers: int, out: OutputFile | None,
+    intervals: str | None, select: bool, workers: int, out: OutputFile | None,
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
@@ -247,6 +248,7 @@ def calibrate_command(
     \b
     Examples:
       archsim calibrate --kind gpu --intervals source --out calibration.toml
+      archsim calibrate --select --fit energy.
       archsim calibrate --measurements mine.csv --hw host.toml --fit cpu. --out constants.toml
       archsim calibrate --measurements mine.csv --fit gemm. --fit dispatch. --out constants.toml
       archsim estimate --net alexnet --hw gtx_1080 --calibration constants.toml
@@ -258,7 +260,7 @@ def calibrate_command(
     from archsim.evidence.case import with_power
     from archsim.evidence.family import serving_files
     from archsim.evidence.readers import read_files
-    from archsim.validation.crossvalidate import cross_validate, thinned, with_times
+    from archsim.validation.crossvalidate import Refits, cross_validate, thinned, with_times
     from archsim.validation.evaluation import ValidationSettings, device_files, predictions, selected_rows
     from archsim.validation.fit import TOLD, fit, fittable, kept, told, unchanged
     from archsim.validation.interval import with_intervals
@@ -275,13 +277,20 @@ def calibrate_command(
     with Progress() as tell:
         tell("reading")
         cases, skips = read_files(measurements, device_files(hw, measurements))
-    every = thinned(with_power(cases) if of_energy else with_times(cases), unfitted=bool(intervals))
+    every = thinned(with_power(cases) if of_energy else with_times(cases), unfitted=select or bool(intervals))
     every, _ = selected_rows(every, [], hw=hw, disturbed=True)
     rows = [case for case in every if kind in (None, case.spec.kind)]
     with_time = fittable(rows, start) if rows else []
     if len(with_time) < len(rows):
         note(f"{len(rows) - len(with_time)} rows are of ops that take no time in the model; left out")
     rows = with_time
+    if select:
+        from archsim.answers.validation import selected
+        from archsim.validation.select import selection
+
+        with Progress() as tell:
+            refits = Refits(cases=rows, start=start, prefixes=wanted, optimum=given, workers=workers)
+            return show_text([selected(selection(refits, tell))])
     note(f"fitting to {sum(case.fitted for case in rows)} of {len(cases)} rows ({len(skips)} skipped)")
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell, workers=workers)

@@ -39,14 +39,32 @@ class Refits:
     workers: int = 1
 
     @cached_property
-    def _problem(self) -> Problem:
+    def problem(self) -> Problem:
+        """What is fitted, and to what."""
         return Problem.of(self.cases, self.start, self.prefixes)
 
     @cached_property
-    def _at_optimum(self) -> tuple[Array, Array]:
-        """The logs of the constants, [P], and the slopes there, [R, P]."""
-        logs = np.clip(self._problem.logs(self.optimum), *self._problem.bounds)
-        return logs, self._problem.slopes(logs, self.workers)
+    def logs(self) -> Array:
+        """Logs of the constants at the optimum, [P]."""
+        return np.clip(self.problem.logs(self.optimum), *self.problem.bounds)
+
+    @cached_property
+    def slopes(self) -> Array:
+        """How errors change there with the logs of the constants, [R, P]."""
+        return self.problem.slopes(self.logs, self.workers)
+
+    @cached_property
+    def errors(self) -> Array:
+        """Errors there, [R]."""
+        return self.problem.errors(self.logs)
+
+    @cached_property
+    def weight(self) -> Array:
+        """What each case counts in a fit, [R]: nothing where it is not fitted."""
+        fitted = np.array([case.fitted for case in self.cases])
+        weight = np.zeros(fitted.size)
+        weight[fitted] = weights([case for case in self.cases if case.fitted])
+        return weight
 
     def without(self, held_out: Callable[[Case], bool], start: Calibration | None = None) -> Calibration:
         """The constants fitted to the cases that are not held out; at their priors where no such case feels any of them.
@@ -57,17 +75,17 @@ class Refits:
         """
         base = start or self.start
         keep = np.array([not held_out(case) for case in self.cases], dtype=bool)
-        if not keep.any() or not self._problem.names:
+        if not keep.any() or not self.problem.names:
             return base
-        problem, (begin, slopes) = replace(self._problem, start=base), self._at_optimum
+        problem = replace(self.problem, start=base)
         weight = weights([case for case in self.cases if not held_out(case)])
         groups = [i for i, group in enumerate(problem.groups) if keep[group.positions].any()]
-        jacobian = with_priors(weight[:, None] * slopes[keep])
+        jacobian = with_priors(weight[:, None] * self.slopes[keep])
 
         def residuals(x: Array) -> Array:
             return np.concatenate([weight * problem.errors(x, groups)[keep], problem.pull(x)])
 
-        answer = robust_least_squares(residuals, begin, lambda x: jacobian, problem.bounds, max_nfev=STEPS, ftol=ENOUGH,
+        answer = robust_least_squares(residuals, self.logs, lambda x: jacobian, problem.bounds, max_nfev=STEPS, ftol=ENOUGH,
                                       xtol=1e-3)  # fmt: skip
         return problem.calibration(answer.x)
 

@@ -35,7 +35,7 @@ TOLD = 0.5  # share of the prior's variance that rows must remove before they ar
 AT_BOUND = 0.01  # share of the range within which a value counts as at its bound
 STEP = 0.03  # relative step of the differences: wide enough to see past the jumps of tile and algorithm choices
 SOFT = 0.15  # residuals above this count linearly, not squared
-PRIOR_SPREAD = 0.5  # how far, in log, a constant may leave its prior before it costs as much as one row that is 100 % off
+PRIOR_SPREAD = 0.3  # how far, in log, a constant may leave its prior before it costs as much as one row that is 100 % off
 PULL = SOFT / PRIOR_SPREAD  # of the prior on a constant, in units of a residual for each unit of its log
 NETWORK = 2.0  # weight of a whole network relative to one kernel: it is what users ask for
 CARD = 4.0  # the same of the clock that a card holds: one row stands for the whole card
@@ -297,9 +297,9 @@ def _has_energy(name: str, device: Device) -> bool:
 def weights(cases: Sequence[Case]) -> Array:
     """What each case counts, [R], 1 in the mean.
 
-    Each source counts by the square root of its rows, so that a file of thousands does not drown one of a hundred.
+    Each source counts by the square root of its rows on an architecture, so that thousands do not drown a hundred.
     """
-    keys = [(case.source, case.spec.kind) for case in cases]
+    keys = [(case.source, case.spec.identity.kernels_of) for case in cases]
     rows = Counter(keys)
     weight = np.array([rows[key] ** -0.25 * _worth(case) for key, case in zip(keys, cases, strict=True)])
     return np.asarray(weight / weight.mean())

@@ -16,6 +16,7 @@ from archsim.validation.crossvalidate import NOT_FITTED, Refits, cross_validate,
 from archsim.validation.fit import CannotFit, Problem, bounds_reached, fit, fittable, kept, rows_hash
 from archsim.validation.interval import class_of, intervals, intervals_of, with_intervals
 from archsim.validation.predict import predict
+from archsim.validation.select import selection
 
 
 @pytest.fixture(scope="module")
@@ -234,3 +235,20 @@ def test_processes_share_the_slopes(rows):
     problem = Problem.of(rows, default().before_fit(), ["conv.", "stream."])
     logs = problem.logs(default())
     assert np.array_equal(problem.slopes(logs), problem.slopes(logs, workers=2))
+
+
+def test_a_constant_that_one_source_tells_and_others_contradict_is_removed_first(rows):
+    """Four sources: `shared` moves the errors of all alike, `own` those of the first alone, by as much as its meter is off."""
+    made = [replace(rows[i % len(rows)], source="abcd"[i % 4]) for i in range(80)]
+    first = np.array([case.source == "a" for case in made])
+    slopes = np.column_stack([np.ones(80), np.where(first, 1.0, 0.5)])
+    errors = np.where(first, 0.2, -0.2) - slopes @ (0.4, 0.2)
+    start = default().with_values({"conv.cudnn5": 0.82})
+    refits = Refits(cases=made, start=start.before_fit(), prefixes=["conv.cudnn5", "conv.winograd"], optimum=start)
+    assert len(refits.problem.names) == 2
+    refits.__dict__.update(slopes=slopes, errors=errors, logs=refits.problem.prior + (0.4, 0.2))
+    whole, *path = selection(refits)
+    assert whole.name == ""
+    assert [removal.name for removal in path] == [refits.problem.names[1], refits.problem.names[0]]
+    assert path[0].unseen < whole.unseen < path[1].unseen
+    assert path[0].value / path[0].prior == pytest.approx(np.exp(0.2))
