@@ -1,6 +1,6 @@
 """Make anew what follows from predictions, and only what is out of date: `python reports/release.py`.
 
-    derived ──► fit ──► predictions ──► frozen (folds), ladder, studies, surrogate, traffic ──► text ──► checks
+    derived ──► fit ──► predictions ──► frozen, ladder, studies, surrogate, traffic ──► text ──► checks
                          (replay)
 
 Each step reads files and what earlier steps made. `release.toml` beside this file has, for each step, the digest of what it read
@@ -61,9 +61,9 @@ STEPS = (
          reads=(PREDICTIONS, CASES, DERIVED), minutes=30, admits=(0, 1),
          commands=(_fitted("--intervals", "source"), _fitted("--fit", "energy.", "--intervals", "hardware"),
                    (sys.executable, "-m", "tests.replay", "--accept"))),
-    Step(name="frozen", what="errors on the published corpus and on served models, folds, what each part of the model is worth",
+    Step(name="frozen", what="errors on the published corpus and on served models, what each part of the model is worth",
          reads=(PREDICTIONS, CONSTANTS, CASES), minutes=8,
-         commands=((*ARCHSIM, "validate", "--freeze", "reports/validation", "--folds", "hardware,network,stack,source"),)),
+         commands=((*ARCHSIM, "validate", "--freeze", "reports/validation"),)),
     Step(name="ladder", what="error against time of each fidelity", reads=(PREDICTIONS, CASES), minutes=4,
          commands=((sys.executable, "tests/bench/ladder.py", "--freeze"),)),
     Step(name="studies", what="the reports of reports/studies", minutes=1,

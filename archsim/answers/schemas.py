@@ -73,7 +73,7 @@ SCHEMAS: dict[str, tuple[str, Any]] = {
     "simulated": ("explain --layer NAME --fidelity cycle", "explain.simulated.SimulatedLayer"),
     "slowest": ("explain", "explain.layer.Slow"),
     "validate": ("validate", {
-        **SCORED, "without": Texts, "cross_validated": str | None, "groups": Rows, "overall": Rows, "rows": Rows,
+        **SCORED, "without": Texts, "groups": Rows, "overall": Rows, "rows": Rows,
         "skipped": Rows, "skipped_by_reason": dict[str, int]}),
     "scoreboard": ("validate --predictor ...", {
         **SCORED, "asked": int, "rows": int, "skipped": int, "predictors": Rows, "predictions": Rows, "claims": Rows}),

@@ -32,9 +32,9 @@ from archsim.render.blocks import (
 )
 from archsim.render.text import csv_lines
 from archsim.validation.baseline import PLAIN
+from archsim.validation.crossvalidate import Removal
 from archsim.validation.evaluation import USUAL, GroupScore, Validation, ValidationSettings
-from archsim.validation.score import LEVEL, Score
-from archsim.validation.select import Removal
+from archsim.validation.score import Score
 from archsim.validation.verdict import case_words, furthest, inside, off_words, quantiles, sentences, unit_of
 
 SCHEMA = "archsim-validation/1"
@@ -74,7 +74,7 @@ def record(v: Validation) -> dict[str, Any]:
     """The validation as plain values, keys in the documented order."""
     r = v.settings
     return {
-        "schema": SCHEMA, "fidelity": r.fidelity, "without": sorted(r.without), "cross_validated": r.fold,
+        "schema": SCHEMA, "fidelity": r.fidelity, "without": sorted(r.without),
         "provenance": provenance(r, v.data), "groups": [group_record(group) for group in v.groups],
         "overall": [group_record(group) for group in v.overall], "rows": [*row_records(v)],
         "skipped": [{"file": skip.file, "row": skip.line, "reason": skip.reason,
@@ -97,14 +97,12 @@ def group_record(group: GroupScore) -> dict[str, Any]:
         "by": dict(group.by), **_figures(group.score), "coverage": group.score.coverage,
         "kendall_tau": None if order is None else order.mean, "kendall_tau_least": None if order is None else order.least,
         "kendall_tau_groups": 0 if order is None else order.groups,
-        "stack_pairs": 0 if group.stacks is None else group.stacks.all,
-        "stack_pairs_in_order": 0 if group.stacks is None else group.stacks.right,
         "baselines": {name: _figures(score) for name, score in group.baselines.items()},
     }  # fmt: skip
 
 
 def _figures(s: Score) -> dict[str, Any]:
-    return {"n": s.n, "mape": s.mape, "mape_interval": list(s.mape_interval), "median_ape": s.median_ape, "p90_ape": s.p90_ape,
+    return {"n": s.n, "mape": s.mape, "median_ape": s.median_ape, "p90_ape": s.p90_ape,
             "bias": s.bias}  # fmt: skip
 
 
@@ -153,7 +151,6 @@ def verdict(v: Validation) -> Verdict:
     """How many values, of what, and how far off."""
     r, n = v.settings, len(v.cases)
     odd = ([f"{r.fidelity} model"] if r.fidelity != "analytical" else []) + [f"without {part}" for part in sorted(r.without)]
-    odd += [f"each predicted without its {r.fold}"] if r.fold else []
     title = "1 measured value beside its prediction" if n == 1 else f"{n:,} measured values beside their predictions"
     common = [_said(head, value) for head, value in common_words(v).items() if UNSAID.get(head) != value]
     return Verdict(title=title, asked=[*common, *odd], sentences=sentences(v))
@@ -207,16 +204,15 @@ def statistics(v: Validation) -> Table:
     by, rows = v.settings.by, []
     wholes = [((f"all {group.by['quantity']}", *[""] * (len(by) - 1)), group) for group in v.overall]
     for names, group in [*((tuple(group.by.values()), group) for group in v.groups), *wholes]:
-        s, order, pairs = group.score, group.order, group.stacks
+        s, order = group.score, group.order
         rows.append([
-            *map(words, names), percent(s.mape), words(" to ".join(f"{100 * end:.1f}" for end in s.mape_interval)),
+            *map(words, names), percent(s.mape),
             words("-" if order is None else f"{order.mean:.2f} ({order.least:.2f})"),
-            words("-" if pairs is None else f"{pairs.right} ({pairs.all})"), *baseline_cells(group, v.baselines),
+            *baseline_cells(group, v.baselines),
         ])  # fmt: skip
-    heads = (*by, "MAPE", f"{100 * LEVEL:.0f} % interval", "order", "stacks", *v.baselines)
+    heads = (*by, "MAPE", "order", *v.baselines)
     note = ("MAPE: mean of |predicted / measured - 1|; a rate counts as the time that it stands for. order: Kendall's tau of the "
-            "devices inside each network, mean (least); stacks: pairs of stacks with which a source ran the same network on the "
-            "same device, in the measured order (of all); baselines: their median errors.")  # fmt: skip
+            "devices inside each network, mean (least); baselines: their median errors.")  # fmt: skip
     return Table(title="Statistics", columns=columns(*heads, numbers=range(len(by), len(heads))), rows=rows, notes=[note],
                  long=len(rows) > FEW, level=2)  # fmt: skip
 
@@ -364,7 +360,7 @@ def _point(v: Validation, i: int) -> tuple[float, float]:
 
 def selected(path: Sequence[Removal]) -> Table:
     """The constants of a fit in the order in which they can be left out, and the errors that remain."""
-    rows = [[words(one.name or "all fitted"), *(count(value) if one.name else words("") for value in (one.value, one.prior)),
-             *map(percent, (one.seen, one.source, one.architecture, one.unfitted, one.unseen))] for one in path]  # fmt: skip
-    heads = ("removed, after those above", "fitted", "prior", "seen", "source left out", "architecture", "not fitted", "unseen")
-    return Table(columns=columns(*heads, numbers=range(1, 8)), rows=rows)
+    rows = [[words(one.name or "none"), *map(percent, (one.seen, one.source, one.architecture, one.unfitted, one.unseen))]
+            for one in path]  # fmt: skip
+    heads = ("left out, after those above", "seen", "source held out", "architecture held out", "not fitted", "unseen")
+    return Table(columns=columns(*heads, numbers=range(1, 6)), rows=rows)

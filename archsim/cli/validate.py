@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 # ---------------------------------------------------------------------------------------------------------------- validate
 
 
-FOLD = ("hardware", "network", "stack", "source")  # what rows that are held out together share
+FOLD = ("hardware", "source")  # what rows that are held out together share
 PUBLISHED = "published"  # a word for --predictor: those that others have published, alone
 CASES = OutputKind(name="file of cases", own=lambda text, command: text.startswith('{"id": "'))
 
@@ -49,18 +49,16 @@ CASES = OutputKind(name="file of cases", own=lambda text, command: text.startswi
         usual="roofline,constants")
 @listed("--without", "Leave parts of the model out: waves, l2, voltage, a key of a stack (conv.bias), ...", metavar="PART")
 @own("--calibration", "Use these constants instead of the shipped ones.", FILE)
-@own("--cross-validate fold", "Predict each row with constants fitted without its device, network, stack or source.", FOLD)
 @own("--predictor predictors", "Score another predictor: a CSV of id,value, a command that reads --cases and prints it, or "
      "`published`.", multiple=True, metavar="FILE|COMMAND")
 @output("--cases", CASES, "Only write the rows as JSON lines with their ids, without measured values.")
 @answer_forms("Print one CSV line per row.", json="Print one JSON object with every row.",
               all="Also print every statistic, each skipped line, and what was compared.", page=True)
 @own("--freeze", "Only write summaries of the shipped corpus and of served models, into this folder.", metavar="FOLDER")
-@listed("--folds", "Cross-validation for --freeze, minutes each: hardware,network,stack,source.", metavar="FOLDS")
 def validate_command(
     measurements: tuple[str, ...], hw: list[str], add: str | None, limit: int | None, by: list[str], fidelity: str,
-    baseline: list[str], without: list[str], calibration: str | None, fold: str | None, form: AnswerForm, freeze: str | None,
-    folds: list[str], predictors: tuple[str, ...], cases: OutputFile | None, template: bool, disturbed: bool,
+    baseline: list[str], without: list[str], calibration: str | None, form: AnswerForm, freeze: str | None,
+    predictors: tuple[str, ...], cases: OutputFile | None, template: bool, disturbed: bool,
     **chosen: list[str],
 ) -> None:  # fmt: skip
     """Compare predictions with published measurements, or with yours.
@@ -77,11 +75,11 @@ def validate_command(
       archsim validate --template
       archsim validate --split watched --without waves
       archsim validate --source mlperf --without conv.stage_channels
-      archsim validate --source jcjohnson --cross-validate hardware
+      archsim validate --source jcjohnson
       archsim validate --measurements mine.csv --html mine.html
       archsim validate --measurements mine.csv --hw host.toml --by network
       archsim validate --fidelity cycle --measurements loops.json
-      archsim validate --freeze reports/validation --folds hardware,network,stack,source
+      archsim validate --freeze reports/validation
       archsim validate --add mine.csv
       archsim validate --predictor published --html scoreboard.html
       archsim validate --source jcjohnson --cases cases.jsonl
@@ -93,18 +91,15 @@ def validate_command(
         click.echo(shipped(), nl=False)
         return
     if freeze is not None:
-        _freeze(freeze, folds, calibration)
+        _freeze(freeze, calibration)
         return
-    if folds:
-        raise click.UsageError("--folds belongs to --freeze; --cross-validate takes one fold")
     if add is not None:
         from archsim.validation.check import check_file
 
         click.echo(check_file(add))
         return
-    if predictors and (fold or without or cases):
-        raise click.UsageError("--predictor scores what is given; --cross-validate and --without are about the model of archsim, "
-                               "and --cases only writes the rows")  # fmt: skip
+    if predictors and (without or cases):
+        raise click.UsageError("--predictor scores what is given; --without is of archsim's model, and --cases only writes rows")
     from archsim.calibration.constants import load
     from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import data_hash
@@ -130,8 +125,6 @@ def validate_command(
             data = data_hash(measurements or shipped_files(with_peers=True))
             result = replace(_scoreboard(predictors, every, rows, skips, settings, tell), data=data)
         else:
-            if fold is not None:
-                settings = _held_out(settings, fold, tell)
             result = replace(validate(rows, skips, settings, tell), data=data_hash(measurements))
     form.show(result)
     if not predictors and not result.cases:
@@ -181,43 +174,22 @@ def _scoreboard(
     return replace(board, claims=claims() if PUBLISHED in words else ())
 
 
-def _held_out(settings: ValidationSettings, fold: str, tell: Callable[[str], None]) -> ValidationSettings:
-    """The same settings with constants that are fitted, for each fold, to the rest of the shipped corpus."""
-    from archsim.estimation.fidelity import FITTED
-    from archsim.evidence.readers import read_files
-    from archsim.validation.crossvalidate import cross_validate
-
-    if settings.fidelity != FITTED or settings.without:
-        raise click.UsageError(f"--cross-validate fits the whole {FITTED} model; leave --fidelity and --without out")
-    training, _ = read_files(())
-    return replace(
-        settings, fold=fold, held_out=lambda cases: cross_validate(cases, training, settings.calibration, fold, progress=tell)
-    )
-
-
-def _freeze(folder: str, folds: Sequence[str], calibration: str | None) -> None:
+def _freeze(folder: str, calibration: str | None) -> None:
     """Write validation.json of the corpus to which constants are fitted, and served.json of served language models."""
     from archsim.calibration.constants import default, load
     from archsim.evidence.family import serving_files
     from archsim.evidence.readers import data_hash, read_files
-    from archsim.validation.crossvalidate import FOLDS
-    from archsim.validation.evaluation import known_words
     from archsim.validation.frozen import as_text, freeze, served_cases, served_summary
 
-    refuse_others("--freeze", frozenset({"freeze", "folds", "calibration", "force"}))
-    wanted = known_words("fold", folds, list(FOLDS))
+    refuse_others("--freeze", frozenset({"freeze", "calibration", "force"}))
     constants = load(calibration) if calibration else default()
     corpus, served = files_in(folder, {"validation": "archsim-validation-summary/", "served": "archsim-served/"})
-    place = Path(corpus.path)
-    earlier = place.read_text("utf-8", "replace") if place.exists() else ""
     with Progress() as tell:
         tell("reading")
-        summary = freeze(*read_files(()), constants, data=data_hash(()), version=__version__, folds=wanted, earlier=earlier,
-                         tell=tell)  # fmt: skip
-        corpus.write(as_text(summary))
+        corpus.write(as_text(freeze(*read_files(()), constants, data=data_hash(()), version=__version__, tell=tell)))
         of_served = served_summary(*served_cases(), constants, data=data_hash(serving_files()), version=__version__, tell=tell)
         served.write(as_text(of_served))
-    note(f"wrote {corpus.path} and {served.path}; cross-validated: {', '.join(sorted(summary['cross_validation'])) or 'none'}")
+    note(f"wrote {corpus.path} and {served.path}")
 
 
 # --------------------------------------------------------------------------------------------------------------- calibrate
@@ -260,7 +232,7 @@ def calibrate_command(
     from archsim.evidence.case import with_power
     from archsim.evidence.family import serving_files
     from archsim.evidence.readers import read_files
-    from archsim.validation.crossvalidate import Refits, cross_validate, thinned, with_times
+    from archsim.validation.crossvalidate import Refits, cross_validate, selection, thinned, with_times
     from archsim.validation.evaluation import ValidationSettings, device_files, predictions, selected_rows
     from archsim.validation.fit import TOLD, fit, fittable, kept, told, unchanged
     from archsim.validation.interval import with_intervals
@@ -286,7 +258,6 @@ def calibrate_command(
     rows = with_time
     if select:
         from archsim.answers.validation import selected
-        from archsim.validation.select import selection
 
         with Progress() as tell:
             refits = Refits(cases=rows, start=start, prefixes=wanted, optimum=given, workers=workers)

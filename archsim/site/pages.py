@@ -153,12 +153,12 @@ def accuracy(summary: Mapping[str, Any], served: Mapping[str, Any] | None = None
     parts = [
         "# Accuracy\n\nPredictions of the shipped model beside the shipped measurements, as `archsim validate` prints them "
         "([validation](validation.md)). Constants were fitted in part to these rows; what they reach on devices, networks, "
-        "stacks and sources that no constant has seen is the table of what is held out. What other tools reach is on the page of "
+        "stacks and sources that no constant has seen is the table of rows not in view. What other tools reach is on the page of "
         "[predictors](predictors.md).\n",
         *(f"## {said}\n\n{_scored(['', 'of'], (((name, metric), one) for name, metric, one in _nested(summary[key])))}"
           for key, said in (("by_class", "By class"), ("by_source", "By source of the measurements"))),
-        "## Held out\n\n" + _scored(["held out", "devices"], (
-            ((what, f"{kind.upper()}s"), one) for what, kind, one in _nested(summary["cross_validation"]))),
+        "## Rows in view and not\n\n" + _scored(["", "a fit may use them"], (
+            ((what, sight), one) for what, sight, one in _nested(summary["by_sight"]))),
         f"## What parts are worth to times of networks\n\n{table(('without', SCORES[1]), worth, (1,))}",
     ]  # fmt: skip
     return "\n".join([*parts, *([_served(served)] if served else [])])

@@ -19,17 +19,16 @@ from archsim.estimation.fidelity import FITTED, find
 from archsim.estimation.measured import PARTS
 from archsim.evidence.case import TEST, WATCHED, Case, Skip, error_of
 from archsim.evidence.columns import DERIVED, OWN, column, quantity
-from archsim.evidence.sources import published_stack, reason_of
+from archsim.evidence.sources import reason_of
 from archsim.stack.catalog import canonical as exact_stack
 from archsim.stack.stack import STACK_KEYS
 from archsim.trace.file import canonical as exact_network
 from archsim.validation.baseline import BASELINES, PLAIN, Conditions, batch_times, constants_of, plain_values, roofline
 from archsim.validation.interval import intervals
 from archsim.validation.predict import Group, evaluate, floors, prepare, simulated_pattern, together
-from archsim.validation.score import Order, Pairs, Score, device_order, pairs_in_order, score
+from archsim.validation.score import Order, Score, device_order, score
 
 Tell = Callable[[str], None]
-Predictor = Callable[[Sequence[Case]], Array]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +38,6 @@ class ValidationSettings:
     without: parts of the model that are left out
     by: columns whose equal values make a group
     cells: whether each row is shown, not only groups
-    held_out: predicts each case with constants that have not seen its `fold`; without it, `calibration` predicts all
     """
 
     calibration: Calibration
@@ -48,8 +46,6 @@ class ValidationSettings:
     baselines: tuple[str, ...] = ("roofline", "constants")
     by: tuple[str, ...] = ("source", "quantity")
     cells: bool = False
-    held_out: Predictor | None = None
-    fold: str | None = None
 
 
 CELL = "cell"  # among columns to group by: each row is shown, too
@@ -134,14 +130,13 @@ class GroupScore:
     """The score of the rows that agree in the columns of `by`, and of each baseline on the same rows.
 
     rows: their positions
-    order: of devices that ran the same network; stacks: pairs of stacks that ran the same on the same device
+    order: of devices that ran the same network
     """
 
     by: Mapping[str, str]
     rows: tuple[int, ...]
     score: Score
     order: Order | None
-    stacks: Pairs | None
     baselines: Mapping[str, Score]
 
 
@@ -242,9 +237,6 @@ def predictions(
         if "roofline" in baselines:
             baselines["roofline"][part] = roofline(groups, settings.calibration)
         prepared += [replace(group, positions=np.array(part)[group.positions]) for group in groups]
-    sound = sorted(int(i) for group in prepared for i in group.positions)
-    if settings.held_out is not None:
-        predicted[sound] = settings.held_out([full[i] for i in sound])
     if "constants" in settings.baselines and prepared:
         tell("fitting the baseline")
         baselines["constants"] = constants_of(full, prepared)
@@ -316,34 +308,23 @@ def group_scores(
     inside = (low <= measured) & (measured <= high)
     found = []
     for names, at in sorted(rows.items(), key=lambda item: (-len(item[1]), item[0])):
-        order, stacks = _orders([cases[i] for i in at], predicted[at])
         found.append(GroupScore(
-            by=dict(zip(by, names, strict=True)), rows=tuple(at), order=order, stacks=stacks,
+            by=dict(zip(by, names, strict=True)), rows=tuple(at), order=_order([cases[i] for i in at], predicted[at]),
             score=score(error[at], inside[at] if np.isfinite(low[at]).all() else None),
             baselines={name: score(values[at]) for name, values in off.items() if np.isfinite(values[at]).all()},
         ))  # fmt: skip
     return tuple(found)
 
 
-def _orders(cases: Sequence[Case], predicted: Array) -> tuple[Order | None, Pairs | None]:
-    """The order of devices inside each (network, task), and of the stacks with which one source ran the same network on the same
-    device, by the time of one batch."""
+def _order(cases: Sequence[Case], predicted: Array) -> Order | None:
+    """The order of devices inside each (network, task), by the time of one batch."""
     timed = [i for i, case in enumerate(cases) if quantity(case) == "time"]
     if not timed:
-        return None, None
+        return None
     own = [cases[i] for i in timed]
     seen, thought = batch_times(own, np.array([case.measured for case in own])), batch_times(own, predicted[timed])
-    devices = device_order([(case.label, case.task) for case in own], [_work(case) for case in own],
-                           [case.hardware for case in own], seen, thought)  # fmt: skip
-    whole = [i for i, case in enumerate(own) if case.work is not None]
-    return devices, pairs_in_order([_cell(own[i]) for i in whole], [published_stack(own[i]) for i in whole], seen[whole],
-                                   thought[whole])  # fmt: skip
-
-
-def _cell(case: Case) -> tuple[object, ...]:
-    """What two rows that differ in their stack have in common."""
-    words = (case.fields.get(name, "") for name in ("task", "threads", "devices", "clock_mhz", "seq_len"))
-    return (case.source, case.hardware, case.label, case.batch, case.precision, *words)
+    return device_order([(case.label, case.task) for case in own], [_work(case) for case in own],
+                        [case.hardware for case in own], seen, thought)  # fmt: skip
 
 
 def _work(case: Case) -> tuple[object, ...]:

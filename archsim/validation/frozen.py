@@ -12,21 +12,17 @@ import numpy as np
 
 from archsim.base.record import digest_of
 from archsim.calibration.constants import Calibration
-from archsim.cost.cost import Array
 from archsim.estimation.measured import PARTS
 from archsim.evidence.case import Case, Skip
 from archsim.evidence.columns import quantity
 from archsim.evidence.family import serving_files
 from archsim.evidence.network_rows import engine_of
 from archsim.evidence.readers import read_files
-from archsim.validation.crossvalidate import cross_validate
 from archsim.validation.evaluation import POWER_PARTS, GroupScore, Tell, Validation, ValidationSettings, group_scores, validate
 from archsim.validation.interval import class_of
 
 SCHEMA, SERVED = "archsim-validation-summary/1", "archsim-served/1"
-ROWS_PER_FIT = 60  # of each source; a summary refits the model for every device, network, stack and source
 DIGITS = 4  # after the point; errors are shares of one
-MADE_FROM = ("calibration", "data", "model")  # what has to be equal for a result to be still true
 # By these rows of served models are grouped, in the order in which a table lists them.
 CARD = ("engine", "hardware", "quantity")
 COLUMNS: dict[str, Callable[[Case], str]] = {
@@ -56,7 +52,7 @@ def record(group: GroupScore) -> Record:
     """A score as plain values."""
     s = group.score
     return {
-        "n": s.n, "mape": s.mape, "median": s.median_ape, "p90": s.p90_ape, "bias": s.bias, "ci": list(s.mape_interval),
+        "n": s.n, "mape": s.mape, "median": s.median_ape, "p90": s.p90_ape, "bias": s.bias,
         "coverage": s.coverage,
         "baselines": {name: {"mape": one.mape, "median": one.median_ape} for name, one in group.baselines.items()},
     }  # fmt: skip
@@ -109,37 +105,11 @@ def ablation(cases: Sequence[Case], calibration: Calibration, parts: Sequence[st
     return found
 
 
-def held_out(
-    cases: Sequence[Case], training: Sequence[Case], calibration: Calibration, fold: str, tell: Tell = lambda text: None
-) -> dict[str, Record]:
-    """The scores by device kind of rows that are predicted by constants fitted without their fold."""
-
-    def predicted(rows: Sequence[Case]) -> Array:
-        return cross_validate(rows, training, calibration, fold, progress=tell, most=ROWS_PER_FIT)
-
-    settings = ValidationSettings(calibration=calibration, baselines=(), held_out=predicted)
-    v = validate(cases, [], settings)
-    return {name: record(group) for (name,), group in scores(v, lambda case: case.spec.kind).items()}
-
-
-def kept_folds(text: str, provenance: Mapping[str, str]) -> dict[str, Record]:
-    """The cross-validation of an earlier summary, if it was made from the same data and calibration by the same model."""
-    try:
-        earlier = json.loads(text)
-    except (ValueError, RecursionError):
-        return {}
-    if not isinstance(earlier, dict) or earlier.get("schema") != SCHEMA:
-        return {}
-    made_from, folds = earlier.get("provenance"), earlier.get("cross_validation")
-    sound = isinstance(made_from, dict) and all(made_from.get(name) == provenance[name] for name in MADE_FROM)
-    return folds if sound and isinstance(folds, dict) else {}
-
-
 def freeze(
     cases: Sequence[Case], skips: Sequence[Skip], calibration: Calibration, *, data: str, version: str,
-    folds: Sequence[str] = (), earlier: str = "", tell: Tell = lambda text: None,
+    tell: Tell = lambda text: None,
 ) -> Record:  # fmt: skip
-    """The whole summary. `data` stands for the files of the rows; `earlier` is the text of the summary that it replaces."""
+    """The whole summary. `data` stands for the files of the rows."""
     result = validate(cases, skips, ValidationSettings(calibration=calibration), tell)
     tell("scoring")
     made = digest_of(np.round(np.log(result.predicted), DIGITS) + 0.0)
@@ -148,8 +118,6 @@ def freeze(
     return rounded({  # type: ignore[no-any-return]
         **summary(result, provenance), "ablation": ablation(networks, calibration, PARTS, tell),
         "power_ablation": ablation(powers, calibration, POWER_PARTS, tell),
-        "cross_validation": kept_folds(earlier, provenance) | {fold: held_out(networks, cases, calibration, fold, tell)
-                                                               for fold in folds},
     })  # fmt: skip
 
 

@@ -36,7 +36,8 @@ FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much
 FEWEST = 25  # rows that a class needs for quantiles of its own
 POOLED = 5.0  # weight of the rows of a framework or engine at which half of what they tell of its errors counts. A choice.
-SOURCES, OF_A_SOURCE = 3, 10  # sources that it needs, and rows that make one count
+SOURCES, OF_A_SOURCE = 3, 10  # sources that it needs, or a framework for an effect of its own, and rows that make one
+OTHERS, WHOLE = "", "network"  # frameworks with fewer; the groups whose errors differ by framework
 
 
 def class_of(case: Case) -> str:
@@ -112,11 +113,14 @@ def intervals_of(
     counts = Counter(cells)
     weights = np.array([counts[cell] ** -0.5 for cell in cells])
     makers = np.array([platform_of(case.spec, case.stack_id).software for case in rows])
+    of_makers = Counter(zip(groups.tolist(), makers.tolist(), [case.source for case in rows], strict=True))
+    known = Counter((group, maker) for (group, maker, _), count in of_makers.items() if count >= OF_A_SOURCE)
     slopes, scale = {}, np.ones(len(rows))
     for group in sorted(set(groups.tolist())):
         own = groups == group
+        makers[own] = [maker if known[group, maker] >= SOURCES and WHOLE in group else OTHERS for maker in makers[own].tolist()]
         found, effects = slopes_of(errors[own], features[own], names[own], makers[own], weights[own])
-        scale[own] = np.exp(features[own] @ found + np.array([effects[maker] for maker in makers[own].tolist()]))
+        scale[own] = np.exp(features[own] @ found + np.array([effects.get(maker, 0.0) for maker in makers[own].tolist()]))
         both = {**dict(zip(FEATURES, found.tolist(), strict=True)), **effects}
         slopes[group] = {name: value for name, slope in both.items() if (value := round(slope, 4))}
     spreads = {}
@@ -147,9 +151,10 @@ def slopes_of(
     log(max(|e|, LEAST / 2)) = level of the class + slopes . features + effect of the software
 
     errors: [R]; features: [R, F]; names: of the classes, [R]; makers: of the software, [R]; weights: [R]
-    Effects are drawn to 0 by `POOLED` (ridge regression, of a random effect), so that software with few rows has that of all.
+    Effects are drawn to 0 by `POOLED` (ridge regression, of a random effect); `OTHERS` have none.
     """
-    classes, software = ((of[:, None] == np.unique(of)).astype(float) for of in (names, makers))
+    known = np.setdiff1d(makers, [OTHERS])
+    classes, software = ((of[:, None] == kinds).astype(float) for of, kinds in ((names, np.unique(names)), (makers, known)))
     root, slopes = np.sqrt(weights), np.zeros(features.shape[1])
     drawn = np.sqrt(POOLED) * np.eye(software.shape[1])
     told, target = np.flatnonzero(np.ptp(features, axis=0) > 0.0), root * np.log(np.maximum(errors, LEAST / 2))
@@ -160,7 +165,7 @@ def slopes_of(
         found = np.linalg.lstsq(np.vstack([root[:, None] * sides, ridge]), np.append(target, np.zeros(len(drawn))), rcond=None)[0]
         if (found[: told.size] >= 0.0).all():
             slopes[told] = found[: told.size]
-            return slopes, dict(zip(np.unique(makers).tolist(), found[told.size : told.size + len(drawn)].tolist(), strict=True))
+            return slopes, dict(zip(known.tolist(), found[told.size : told.size + len(drawn)].tolist(), strict=True))
         told = told[found[: told.size] >= 0.0]
 
 

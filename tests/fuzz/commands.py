@@ -23,7 +23,7 @@ CODES = {0, 1, 2, 65, 66, 69}
 SOUND: dict[str, list[str]] = mutate.VALUES["sound"]
 LEFT_OUT = {"measure", "calibrate", "doctor", "study", "simulate kernels", "ui"}  # take minutes, or serve; tests have cases
 SLOW = {("--fidelity", "cycle")}
-NEVER = {"--freeze", "--folds", "--cross-validate", "--probe", "--scheduler", "--workers", "--gpu", "--check",
+NEVER = {"--freeze", "--probe", "--scheduler", "--workers", "--gpu", "--check",
          "--intervals"}  # fmt: skip
 NEVER |= {"--site"}  # three hundred pages take longer than a case may
 FILES = ("n.jsonl", "tiny.jsonl", "m.csv", "c.toml", "t.din", "a.csv", "p.csv", "d.toml")

@@ -1,4 +1,4 @@
-"""Each measured value in a line of its own: what the words of its row give, why it is missed, and the order of stacks."""
+"""Each measured value in a line of its own: what the words of its row give and why it is missed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from archsim.calibration.constants import default
 from archsim.evidence.readers import read_files
 from archsim.evidence.sources import Miss, misses, reason_of
 from archsim.validation.baseline import plain_request, plain_values
-from archsim.validation.score import Pairs, pairs_in_order
 
 Run = Callable[..., tuple[int, str, str]]
 WHITEPAPER = ("validate", "--source", "nvidia_tx1_wp", "--by", "cell", "--baseline", "none")
@@ -65,13 +64,6 @@ def test_what_is_no_network_on_one_device_has_no_plain_prediction() -> None:
     values, lacking = plain_values(cases, default(), "analytical")
     assert np.isnan(values).all()
     assert lacking == [()] * 4
-
-
-def test_pairs_of_stacks_are_counted_once_and_equal_ones_not() -> None:
-    times = np.array([1.0, 2.0, 2.0, 5.0, 4.0])
-    thought = np.array([1.0, 3.0, 2.0, 5.0, 6.0])
-    assert pairs_in_order(["x"] * 3 + ["y"] * 2, ["a", "b", "c", "a", "b"], times, thought) == Pairs(right=2, all=3)
-    assert pairs_in_order(["x", "y"], ["a", "b"], times[:2], thought[:2]) is None
 
 
 # -------------------------------------------------------------------------------------------------------------- reasons

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from archsim.answers.validation import DRAWN, record, scale, scatter, sections, spread, value_tables
+from archsim.answers.validation import DRAWN, scale, scatter, sections, spread, value_tables
 from archsim.calibration.constants import default
 from archsim.evidence.case import QUANTITY, Anchor, Case
 from archsim.evidence.readers import read
@@ -68,7 +68,6 @@ def test_one_row_that_is_100_percent_off_changes_the_report_as_it_must(measured:
     assert group.score.mape == pytest.approx(1 / 9)
     assert group.score.median_ape == pytest.approx(0.0)
     assert group.score.p90_ape == pytest.approx(0.2)  # position 7.2 of eight zeros and a one
-    assert group.score.mape_interval[1] > 0.2
 
 
 def test_intervals_hold_times_and_rates_alike(measured: list[Case]) -> None:
@@ -107,15 +106,6 @@ def test_a_part_that_cannot_be_predicted_does_not_take_the_others_along(
     assert [case.label for case in result.cases] == ["alexnet"] * 3 + ["googlenet"] * 3
     assert {skip.reason for skip in result.skips} == {"no rule for it"}
     assert np.abs(result.error).max() < 1e-12
-
-
-def test_held_out_predictions_take_the_place_of_the_model(measured: list[Case]) -> None:
-    def held_out(cases: Sequence[Case]) -> Any:
-        return np.array([3.0 if case.metric == "latency_s" else 16 / 3.0 for case in cases])
-
-    result = validate(measured, [], request(held_out=held_out, fold="hardware"))
-    assert result.predicted[0] == 3.0
-    assert record(result)["cross_validated"] == "hardware"
 
 
 def test_the_constants_of_the_baseline_are_found_again_from_all_but_the_test_split(measured: list[Case]) -> None:
@@ -218,7 +208,7 @@ def test_the_first_screen_says_each_row_and_what_was_skipped(file: str, run: Run
     assert out.index("\nLatency") < out.index("\nThroughput") < out.index("\nPower ")
     assert "900 img/s" in out
     _, more, _ = run("validate", "--measurements", file, "--all")
-    for word in ("MAPE", "order", "stacks", "all time", "all power"):
+    for word in ("MAPE", "order", "all time", "all power"):
         assert (word in more, word in out) == (True, False)
 
 
