@@ -67,12 +67,12 @@ EvidenceRow = Annotated[tuple[Word, Word, Word, Word, Annotated[int, Field(ge=1)
 class IntervalForm(Form):
     """The spread of each class, at the stated level, and what was measured.
 
-    slopes: group of classes -> how the log of its errors grows with each of `FEATURES`, and differs for a framework or engine
+    slopes: group of classes -> how the log of its errors grows with each of `FEATURES`
     evidence: class -> [architecture, device, stack, source, rows]
     """
 
     level: Annotated[float, Field(gt=0, lt=1)]
-    slopes: dict[Word, dict[Word, Annotated[float, Field(ge=-WIDEST, le=WIDEST)]]] = {}
+    slopes: dict[Word, dict[Word, Annotated[float, Field(ge=0, le=WIDEST)]]] = {}
     classes: dict[Word, SpreadForm]
     evidence: dict[Word, list[EvidenceRow]] = {}
 
@@ -218,7 +218,7 @@ class Calibration(Identified):
     def spread_of(self, kind: str, what: str, question: Question, modelled: bool = True, without: str = "") -> tuple[str, Spread]:
         """The class of a prediction, with its spread: `what` (inference, training, kernel, power) on this kind of device.
 
-        half width = quantile of the class x exp(slopes of its group . features of the question + effect of its software)
+        half width = quantile of the class x exp(slopes of its group . features of the question)
 
         For a fidelity that is not the one that was `modelled` for accuracy, for software and for an architecture
         without measured rows, the class is an extrapolation; one without rows has the widest spread of all that have. `without`:
@@ -228,19 +228,17 @@ class Calibration(Identified):
         behind = [one for one in self.evidence.get(rests_on(name), ()) if one.source != without]
         features, step = question.features(behind), step_of(behind, question.platform)
         classes = [name] if name in self.spreads else list(self.spreads)
-        factors = {one: self.scale(one, features, question.platform.software) for one in classes}
-        spread = max((self.spreads[one].scaled(factor) for one, factor in factors.items()), key=lambda s: s.high - s.low)
+        spread = max((self.spreads[one].scaled(self.scale(one, features)) for one in classes), key=lambda s: s.high - s.low)
         if not any(known_class.startswith(f"{kind} ") for known_class in self.spreads):
             spread = replace(spread, rows=0, origin=f"no row of a {kind.upper()}: {spread.origin}")
         spread = replace(spread if modelled else spread.scaled(WIDER), basis=basis(behind, question.platform), like=LIKE[step])
         far = features[FEATURES.index("elsewhere")] + features[FEATURES.index("software")]
         return name if modelled and name in self.spreads and not far else f"{name} {EXTRAPOLATED}", spread
 
-    def scale(self, name: str, features: tuple[float, ...], software: str) -> float:
-        """How much larger errors of a class are for these features and this software than for the surest question."""
+    def scale(self, name: str, features: tuple[float, ...]) -> float:
+        """How much larger errors of a class are for these features than for the surest question."""
         slopes = self.slopes.get(group_of(name), {})
-        grown = sum(slopes.get(feature, 0.0) * value for feature, value in zip(FEATURES, features, strict=True))
-        return math.exp(grown + slopes.get(software, 0.0))
+        return math.exp(sum(slopes.get(feature, 0.0) * value for feature, value in zip(FEATURES, features, strict=True)))
 
     def with_values(self, values: Mapping[str, float]) -> Calibration:
         """The same calibration with some values replaced, on every core; used by fits and sensitivity studies."""

@@ -212,10 +212,10 @@ def calibrate_command(
 ) -> None:  # fmt: skip
     """Fit the constants of the model to measurements, within the ranges that physics allows.
 
-    Nothing is fitted to rows of split watched; intervals count their errors. With rows of your own (--measurements) a constant
-    changes only where they tell it; all others keep what the shipped corpus gave. Constants of energy (--fit energy.) are fitted
-    to power, energy, clocks and power limits, all others to times. A constant that ends at the bound of its range is reported and
-    the exit code is 1, because then the model lacks something.
+    Nothing is fitted to rows of split watched; intervals count their errors. The shipped corpus moves constants that are fitted
+    already. With rows of your own (--measurements) a constant changes only where they tell it; all others keep what the shipped
+    corpus gave. Constants of energy (--fit energy.) are fitted to power, energy, clocks and power limits, all others to times. A
+    constant that ends at the bound of its range is reported and the exit code is 1, because then the model lacks something.
 
     \b
     Examples:
@@ -234,7 +234,7 @@ def calibrate_command(
     from archsim.evidence.readers import read_files
     from archsim.validation.crossvalidate import Refits, cross_validate, selection, thinned, with_times
     from archsim.validation.evaluation import ValidationSettings, device_files, predictions, selected_rows
-    from archsim.validation.fit import TOLD, fit, fittable, kept, told, unchanged
+    from archsim.validation.fit import fit, fittable, kept, told, unchanged
     from archsim.validation.interval import with_intervals
     from archsim.validation.predict import floors, prepare
 
@@ -244,7 +244,9 @@ def calibrate_command(
     given = load(calibration) if calibration else default()
     _check_prefixes(prefixes, tuple(given.constants))
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
-    wanted = prefixes or [name for name, c in given.constants.items() if c.fitted and not name.startswith(ENERGY)]
+    fitted = [name for name, c in given.constants.items()
+              if c.fitted and name.startswith(ENERGY) is of_energy and name.startswith(prefixes or "")]  # fmt: skip
+    wanted = prefixes if measurements and prefixes else fitted or prefixes
     start = given.before_energy_fit(wanted) if of_energy else given.before_fit(wanted)
     with Progress() as tell:
         tell("reading")
@@ -265,10 +267,6 @@ def calibrate_command(
     note(f"fitting to {sum(case.fitted for case in rows)} of {len(cases)} rows ({len(skips)} skipped)")
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell, workers=workers)
-        sure = [name for name, share in told(answer).items() if share >= TOLD]
-        if of_energy and not measurements and 0 < len(sure) < len(told(answer)):  # without those that only follow the others
-            wanted, start = sure, given.before_energy_fit(sure)
-            answer = fit(rows, start, wanted, tell=tell, workers=workers)
     shares, record, only_told = told(answer), answer.fit, bool(measurements)
     assert record is not None
     answer = result = kept(answer, given, only_told)

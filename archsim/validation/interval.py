@@ -1,9 +1,8 @@
 """Intervals: split-conformal quantiles of the errors on held-out rows, for each class of predictions; and those of rows.
 
 Errors are larger for some questions than for others: where a roofline explains little of a time, for narrow operands, for small
-batches, where no row is of the card or of its architecture, under some engines. By how much is found for each group of classes by
-a regression of the logs of the errors, and divided out of them before the quantiles (normalised nonconformity; Lei et al. 2018,
-section 5.2).
+batches, where no row is of the card or of its architecture. By how much is found for each group of classes by a regression of the
+logs of the errors, and divided out of them before the quantiles (normalised nonconformity; Lei et al. 2018, section 5.2).
 
 Rows to which nothing is fitted count as others do, as each was predicted without it. They alone tell how far predictions are off
 where the model was made without rows: a row that is fitted was in view when mechanisms were chosen, whatever fold the constants
@@ -35,9 +34,7 @@ from archsim.validation.predict import predict
 FEW_OPS = 2  # a row of so few ops is a layer or a kernel, not a network
 LEAST = 0.05  # half of an interval is never narrower: repeats of one measurement differ by as much
 FEWEST = 25  # rows that a class needs for quantiles of its own
-POOLED = 5.0  # weight of the rows of a framework or engine at which half of what they tell of its errors counts. A choice.
-SOURCES, OF_A_SOURCE = 3, 10  # sources that it needs, or a framework for an effect of its own, and rows that make one
-OTHERS, WHOLE = "", "network"  # frameworks with fewer; the groups whose errors differ by framework
+SOURCES, OF_A_SOURCE = 3, 10  # sources that it needs, and rows that make one count
 
 
 def class_of(case: Case) -> str:
@@ -112,17 +109,12 @@ def intervals_of(
     cells = [(name, case.source, case.spec.identity.kernels_of) for case, name in zip(rows, names.tolist(), strict=True)]
     counts = Counter(cells)
     weights = np.array([counts[cell] ** -0.5 for cell in cells])
-    makers = np.array([platform_of(case.spec, case.stack_id).software for case in rows])
-    of_makers = Counter(zip(groups.tolist(), makers.tolist(), [case.source for case in rows], strict=True))
-    known = Counter((group, maker) for (group, maker, _), count in of_makers.items() if count >= OF_A_SOURCE)
     slopes, scale = {}, np.ones(len(rows))
     for group in sorted(set(groups.tolist())):
         own = groups == group
-        makers[own] = [maker if known[group, maker] >= SOURCES and WHOLE in group else OTHERS for maker in makers[own].tolist()]
-        found, effects = slopes_of(errors[own], features[own], names[own], makers[own], weights[own])
-        scale[own] = np.exp(features[own] @ found + np.array([effects.get(maker, 0.0) for maker in makers[own].tolist()]))
-        both = {**dict(zip(FEATURES, found.tolist(), strict=True)), **effects}
-        slopes[group] = {name: value for name, slope in both.items() if (value := round(slope, 4))}
+        found = slopes_of(errors[own], features[own], names[own], weights[own])
+        scale[own] = np.exp(features[own] @ found)
+        slopes[group] = {feature: round(float(slope), 4) for feature, slope in zip(FEATURES, found, strict=True) if slope > 0.0}
     spreads = {}
     for name in sorted(set(names.tolist())):
         own = names == name
@@ -142,31 +134,24 @@ def intervals_of(
     return spreads, slopes, evidence
 
 
-def slopes_of(
-    errors: Array, features: Array, names: Array, makers: Array, weights: Array
-) -> tuple[Array, dict[str, float]]:
-    """How the log of an error grows with each feature, none less than 0, [F], and by how much it differs for each framework or
-    engine, by weighted least squares.
+def slopes_of(errors: Array, features: Array, names: Array, weights: Array) -> Array:
+    """How the log of an error grows with each feature, none less than 0, by weighted least squares, [F].
 
-    log(max(|e|, LEAST / 2)) = level of the class + slopes . features + effect of the software
+    log(max(|e|, LEAST / 2)) = level of the class + slopes . features
 
-    errors: [R]; features: [R, F]; names: of the classes, [R]; makers: of the software, [R]; weights: [R]
-    Effects are drawn to 0 by `POOLED` (ridge regression, of a random effect); `OTHERS` have none.
+    errors: [R]; features: [R, F]; names: of the classes, [R]; weights: [R]
     """
-    known = np.setdiff1d(makers, [OTHERS])
-    classes, software = ((of[:, None] == kinds).astype(float) for of, kinds in ((names, np.unique(names)), (makers, known)))
+    classes = (names[:, None] == np.unique(names)).astype(float)
     root, slopes = np.sqrt(weights), np.zeros(features.shape[1])
-    drawn = np.sqrt(POOLED) * np.eye(software.shape[1])
-    told, target = np.flatnonzero(np.ptp(features, axis=0) > 0.0), root * np.log(np.maximum(errors, LEAST / 2))
-    while True:
-        sides = np.hstack([features[:, told], software, classes])
-        ridge = np.zeros((len(drawn), sides.shape[1]))
-        ridge[:, told.size : told.size + len(drawn)] = drawn
-        found = np.linalg.lstsq(np.vstack([root[:, None] * sides, ridge]), np.append(target, np.zeros(len(drawn))), rcond=None)[0]
-        if (found[: told.size] >= 0.0).all():
-            slopes[told] = found[: told.size]
-            return slopes, dict(zip(known.tolist(), found[told.size : told.size + len(drawn)].tolist(), strict=True))
-        told = told[found[: told.size] >= 0.0]
+    told = np.flatnonzero(np.ptp(features, axis=0) > 0.0)
+    while told.size:
+        sides = np.hstack([features[:, told], classes]) * root[:, None]
+        found = np.linalg.lstsq(sides, root * np.log(np.maximum(errors, LEAST / 2)), rcond=None)[0][: told.size]
+        if (found >= 0.0).all():
+            slopes[told] = found
+            break
+        told = told[found >= 0.0]
+    return slopes
 
 
 def quantile(values: Array, weights: Array, level: float) -> float:
