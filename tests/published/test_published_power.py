@@ -17,7 +17,7 @@ from archsim.validation.predict import predict
 
 CLOCK_TOLERANCE = 0.08
 # Cards whose clock the power model misses by more; they share their node with cards that pull the other way.
-OPEN = {"tesla_p4", "l4", "tesla_t4"}
+OPEN = {"tesla_p4", "tesla_t4"}
 
 
 @cache
