@@ -99,7 +99,7 @@ def validate_command(
         click.echo(check_file(add))
         return
     if predictors and (without or cases):
-        raise click.UsageError("--predictor scores what is given; --without is of archsim's model, and --cases only writes rows")
+        raise click.UsageError("--predictor scores what is given; --without is about the model of archsim, --cases writes rows")
     from archsim.calibration.constants import load
     from archsim.evidence.family import shipped_files
     from archsim.evidence.readers import data_hash

@@ -124,10 +124,12 @@ LONGER = [pytest.param(name, marks=pytest.mark.slow) for name in ("bandwidth_or_
 
 
 def skeleton(name: str, text: str) -> list[str]:
-    """What of a file is the same with other constants: headings and pictures of the report, head and length of a table."""
+    """What of a file is the same with other constants: headings and pictures of the report, head and length of a table, and the
+    parts of a picture, whose order follows values."""
     if name.endswith(".csv"):
         return [text.partition("\n")[0], str(text.count("\n"))]
-    return [re.sub(r' (points|y)="[^"]*"', "", line) for line in text.splitlines() if line.startswith(("#", "![", "<svg"))]
+    lines = [re.sub(r' (points|y)="[^"]*"', "", line) for line in text.splitlines() if line.startswith(("#", "![", "<svg"))]
+    return sorted(lines) if name.endswith(".svg") else lines
 
 
 @pytest.mark.parametrize("name", ["tegra_lpddr5", *LONGER])

@@ -169,7 +169,7 @@ def test_what_a_fit_could_not_change_is_said_and_kept(write, tmp_path):
     out = str(tmp_path / "constants.toml")
     found = CliRunner().invoke(
         calibrate_command,
-        ["--measurements", write(*ROWS), "--fit", "cpu.", "--fit", "gemm.", "--intervals", "source", "--out", out],
+        ["--measurements", write(*ROWS * 3), "--fit", "cpu.", "--fit", "gemm.", "--intervals", "source", "--out", out],
     )
     assert found.exit_code in (0, 1), found.output
     assert "unchanged, because no row depends on them: " in found.output
@@ -178,7 +178,7 @@ def test_what_a_fit_could_not_change_is_said_and_kept(write, tmp_path):
     assert "unchanged, because the rows do not tell them from others or at all: " in found.output
     again = load(out)
     assert {one.source for one in again.evidence["cpu inference"]} == {"me"}
-    assert again.spreads == default().spreads  # two rows are too few for quantiles of their own
+    assert again.spreads == default().spreads  # so few rows have no quantiles of their own
     before, after = default().constants, again.constants
     moved = [name for name in before if before[name].value != after[name].value]
     assert moved == ["cpu.mlas"]  # what these rows do not tell is as it was, not at its prior
@@ -244,9 +244,7 @@ def test_a_constant_that_one_source_tells_and_others_contradict_is_removed_first
     errors = np.where(first, 0.2, -0.2) - slopes @ (0.4, 0.2)
     start = default().with_values({"conv.cudnn5": 0.82})
     refits = Refits(cases=made, start=start.before_fit(), prefixes=["conv.cudnn5", "conv.winograd"], optimum=start)
-    assert len(refits.problem.names) == 2
     refits.__dict__.update(slopes=slopes, errors=errors, logs=refits.problem.prior + np.array([0.4, 0.2]))
     whole, *path = selection(refits)
-    assert whole.name == ""
     assert [removal.name for removal in path] == [refits.problem.names[1], refits.problem.names[0]]
     assert path[0].unseen < whole.unseen < path[1].unseen
