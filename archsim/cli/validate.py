@@ -15,7 +15,7 @@ from archsim.base.version import __version__
 from archsim.base.writer import TOML, OutputFile, OutputKind
 from archsim.cli.output import FORCE, AnswerForm, answer_forms, files_in, output, write
 from archsim.cli.terminal import Progress, missed, note, show_text
-from archsim.cli.vocabulary import FIDELITY, FILE, MEASUREMENTS, ROWS_OF, flag, listed, own, refuse_others
+from archsim.cli.vocabulary import FIDELITY, FILE, MEASUREMENTS, ROWS_OF, flag, listed, own, refuse, refuse_others
 
 if TYPE_CHECKING:
     from archsim.evidence.case import Case, Skip
@@ -241,6 +241,8 @@ def calibrate_command(
     for path in measurements:
         if out is not None and Path(out.path).resolve() == Path(spec_beside(path)).resolve():
             raise click.BadParameter(f"{out.path} is the device file of {path}; name another file", param_hint="--out")
+    if select:
+        refuse({"intervals", "out", "force"}, "--select")
     given = load(calibration) if calibration else default()
     _check_prefixes(prefixes, tuple(given.constants))
     of_energy = bool(prefixes) and all(prefix.startswith(ENERGY) for prefix in prefixes)
@@ -262,8 +264,8 @@ def calibrate_command(
         from archsim.answers.validation import selected
 
         with Progress() as tell:
-            refits = Refits(cases=rows, start=start, prefixes=wanted, optimum=given, workers=workers)
-            return show_text([selected(selection(refits, tell))])
+            found = selection(Refits(cases=rows, start=start, prefixes=wanted, optimum=given, workers=workers), tell)
+        return show_text([selected(found)])
     note(f"fitting to {sum(case.fitted for case in rows)} of {len(cases)} rows ({len(skips)} skipped)")
     with Progress() as tell:
         answer = fit(rows, start, wanted, tell=tell, workers=workers)

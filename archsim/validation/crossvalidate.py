@@ -68,9 +68,8 @@ class Refits:
     @cached_property
     def weight(self) -> Array:
         """What each case counts in a fit, [R]: nothing where it is not fitted."""
-        fitted = np.array([case.fitted for case in self.cases])
-        weight = np.zeros(fitted.size)
-        weight[fitted] = weights([case for case in self.cases if case.fitted])
+        weight = np.array([float(case.fitted) for case in self.cases])
+        weight[weight > 0.0] = weights([case for case in self.cases if case.fitted])
         return weight
 
     def without(self, held_out: Callable[[Case], bool], start: Calibration | None = None) -> Calibration:
@@ -219,7 +218,7 @@ def selection(refits: Refits, tell: Callable[[str], None] = lambda text: None) -
     counts = Counter(keys := [tuple(key(case) for key in GROUPS) for case in refits.cases])
     worth, fitted = np.array([counts[key] ** -0.5 for key in keys]), refits.weight > 0.0
     shares = [worth * rows for rows in (fitted, ~fitted) if rows.any()]
-    folds = [_folds([""] * len(keys)), *(_folds([key[i] for key in keys]) for i in range(len(GROUPS)))]
+    folds = [_folds(each) for each in ([""] * len(keys), *zip(*keys, strict=True))]
     equations = [_equations(refits, fold, held=bool(i)) for i, fold in enumerate(folds)]
 
     def removed(gone: Sequence[int], name: str = "") -> Removal:
@@ -234,15 +233,14 @@ def selection(refits: Refits, tell: Callable[[str], None] = lambda text: None) -
             errors = refits.errors + np.einsum("rp,rp->r", refits.slopes, np.clip(step, lowest, highest)[fold])
             loss = 2.0 * (np.sqrt(1.0 + (errors / SOFT) ** 2) - 1.0)
             off += [SOFT * float(np.sqrt(share @ loss / share.sum())) for share in shares]
-        seen, source, architecture = off[:: len(shares)]
-        unfitted = None if fitted.all() else off[1]
-        return Removal(name=name, seen=seen, source=source, architecture=architecture, unfitted=unfitted)
+        seen, source, arch = off[:: len(shares)]
+        return Removal(name=name, seen=seen, source=source, architecture=arch, unfitted=None if fitted.all() else off[1])
 
     path, gone = [removed([])], list[int]()
     while len(gone) < len(names):
         tell(f"{len(gone)} of {len(names)} constants removed")
-        left = [i for i in range(len(names)) if i not in gone]
-        path.append(min((removed([*gone, i], names[i]) for i in left), key=lambda removal: removal.unseen))
+        left = (removed([*gone, i], name) for i, name in enumerate(names) if i not in gone)
+        path.append(min(left, key=lambda removal: removal.unseen))
         gone.append(names.index(path[-1].name))
     return path
 
